@@ -12,15 +12,16 @@ import os
 import statistics
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.cache import digest, store_folder
+from mars_score.data.cells import CellKinds
 from mars_score.data.files import Columns, RowFile, read_chunks
-from mars_score.data.writers import Writable
+from mars_score.data.writers import Writable, naming
 from mars_score.errors import Notices
 from mars_score.metrics.paper import Idf
 from mars_score.models.tagger import Tagger
@@ -45,7 +46,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         file: the rows as they stand there, those with several candidates once for each.
-        rows: the same rows, checked and prepared; candidates are blank where the file has none.
+        rows: the same rows, checked; candidates are blank where the file has none.
     """
 
     file: RowFile
@@ -59,16 +60,15 @@ class InputFile:
         path: of the file.
         columns: their names.
         task: of rows whose column says none.
-        prepare: makes checked rows those that are scored.
 
     Raises:
         ValueError: the file can be read only once.
     """
 
-    def __init__(
-        self, path: str, columns: Columns, task: str | None, prepare: Callable[[Iterable[Row]], list[Row]]
-    ) -> None:
-        self.path, self.columns, self._task, self._prepare = path, columns, task, prepare
+    def __init__(self, path: str, columns: Columns, task: str | None) -> None:
+        self.path, self.columns, self._task = path, columns, task
+        self._found: Columns | None = None  # the columns as the file names them
+        self._kinds = CellKinds()
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise ValueError(
                 f"{path} can be read only once, and is read several times; save it to a file, or pass it as "
@@ -92,9 +92,12 @@ class InputFile:
         self._check_state()
 
     def _chunk(self, file: RowFile) -> Chunk:
-        if self.columns.prediction is not None:
-            file = file.one_value_each(self.columns.prediction)
-        return Chunk(file, self._prepare(self.columns.rows(file, task=self._task)))
+        if self._found is None:
+            self._found = self.columns.found_in(file)
+        file = self._found.parse_cells(file, self._kinds)
+        if self._found.prediction is not None:
+            file = file.one_value_each(self._found.prediction)
+        return Chunk(file, self._found.rows(file, task=self._task))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -199,7 +202,7 @@ class Run:
                 f"variant {settings.variant!r} masks nothing with these settings; choose variant='paper'"
             )
         self._action = RowAction(action, arguments)
-        self._input = InputFile(path, columns, settings.task, self._scorer.prepare)
+        self._input = InputFile(path, columns, settings.task)
         self._chunk_size = chunk_size
         self._results = folder / "results.jsonl"
         self._report = self._scorer.runtime.report
@@ -217,7 +220,8 @@ class Run:
             if writable is not None:
                 writable.check(chunk.file)
             if settings.counts_idf:
-                counter.add(text for row in chunk.rows for text in row.references)
+                prepared = self._scorer.prepare(chunk.rows)
+                counter.add(text for row in prepared for text in row.references)
             self._rows += len(chunk.rows)
             self._reference_counts.update(len(row.references) for row in chunk.rows)
             self._tasks.update(row.task for row in chunk.rows)
@@ -244,8 +248,11 @@ class Run:
             results = chain.from_iterable(action(self._scorer, rows) for rows in chunks)
         with self._results.open("wb") as file:
             for done, result in enumerate(results, 1):
-                file.write(result + b"\n")
+                with naming(self._results):
+                    file.write(result + b"\n")
                 self._report(action.name, done, self._rows)
+            with naming(self._results):
+                file.flush()
 
     def scores(self) -> Iterator[tuple[Chunk, list[RowScore]]]:
         """Yield the rows, some at a time, with their scores."""

@@ -45,14 +45,19 @@ class Runtime:
             self.progress(stage, done, total)
 
 
+def hide_library_output() -> None:
+    """Let the libraries, here and in worker processes, show neither bars nor reports on loaded weights."""
+    for name, value in _LIBRARIES_QUIET.items():
+        os.environ.setdefault(name, value)
+
+
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
     """Give a progress callback: bars on a terminal, else a line on standard error every ten seconds.
 
-    If ``quiet`` it is None, and the libraries, here and in worker processes, show no progress either.
+    If ``quiet`` it is None.
     """
     if quiet:
-        os.environ.update({name: value for name, value in _LIBRARIES_QUIET.items() if name not in os.environ})
         yield None
         return
     if not sys.stderr.isatty():
@@ -87,7 +92,10 @@ class _Lines:
             return
         self._printed = now
         rate = (done - first) / max(now - began, 1e-9)
+        begun = 10 * (done - first) < total - first  # Too little is done to tell how long the rest takes.
         of_total = f" of {total:,}" if total else ""
-        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
+        left = (
+            f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 and not begun else ""
+        )
         speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""
         print(f"mars: {stage}: {done:,}{of_total}{speed}", file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.cleaning import prepare_row
-from mars_score.data.frames import columns_of, is_tabular
+from mars_score.data.frames import columns_of, in_memory, is_tabular
 from mars_score.data.validation import check_candidate_lists, check_rows
 from mars_score.errors import BLANK, BLANK_CONTEXT, OWN_SAMPLE, Notices, warn
 from mars_score.explain import explain
@@ -128,6 +128,8 @@ class MarsScorer:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
             ModelUnavailableError: a model cannot be loaded.
         """
+        if references is None and contexts is None and samples is None:
+            predictions = in_memory(predictions)
         if references is None and contexts is None and samples is None and is_tabular(predictions):
             table = columns_of(predictions, columns, use_context=self.settings.use_context)
             predictions, references, contexts, samples, tasks = table
@@ -149,6 +151,9 @@ class MarsScorer:
         Args and errors as for :meth:`score`; ValueError: the variant masks nothing.
         """
         self.check_inputs(references)
+        if not self.settings.masks:
+            variant = self.settings.variant
+            raise ValueError(f"variant {variant!r} masks nothing with these settings; choose variant='paper'")
         rows = check_rows(references, contexts, use_context=self.settings.use_context)
         augmented = self.augment_rows(rows)
         _warn(range(len(rows)), [_notices_of(row) for row in augmented])

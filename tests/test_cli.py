@@ -1,5 +1,6 @@
 """The command line; where scores count they are those of shared words (tests/word_recall.py)."""
 
+import bz2
 import gzip
 import json
 import os
@@ -250,7 +251,7 @@ def test_progress_bars_are_for_terminals(run, write, monkeypatch):
 
 
 UNUSED = {
-    "augment": {*PLUS, "task", "learned", "q", "reference_aggregation", "encoder", "entailment_model"},
+    "augment": {*PLUS, "task", "clean", "learned", "q", "reference_aggregation", "encoder", "entailment_model"},
     "references": set(SETTING_NAMES) - {"use_context", "encoder", "dtype"},
     "train": {"learned"},
 }
@@ -289,7 +290,7 @@ def test_threads_of_the_command_do_not_spin_unless_asked_to(policy, monkeypatch,
 
 
 GOOD = json.dumps(ROWS[0]).encode()
-NO_CELLS = ": not a CSV or TSV file that can be read: "
+INDENTED = json.dumps(ROWS[0], indent=1).encode()
 BAD_FILES = [
     ("rows.jsonl", GOOD + b'\n{"prediction": "a",, }', ":2: not JSON: Expecting property name"),
     ("rows.jsonl", GOOD + GOOD, f":1: not JSON: Extra data (character {len(GOOD) + 1})"),
@@ -309,18 +310,40 @@ BAD_FILES = [
         GOOD + b'\n{"prediction": [], "reference": "a", "context": ""}',
         ":2: column 'prediction' is an empty list; fill it or leave the row out",
     ),
-    ("list.json", b'[{"a": 1},\n 3]', ": entry 2 of the list: not a JSON object but int"),
-    ("list.json", b'[{"a": 1},\n {"b" 3}]', ": not JSON: Expecting ':' delimiter (line 2, character 7)"),
+    ("list.json", b'[{"a": 1},\n 3]', ":2: not a JSON object but int"),
+    ("list.json", b'[{"a": 1},\n {"b" 3}]', ":2: not JSON: Expecting ':' delimiter (character 7)"),
     ("list.json", b"[]", ": the file holds no rows"),
-    ("list.json", b"[" * 5000, ": not JSON: nested too deeply"),
+    ("list.json", b"[" * 5000, ":1: not JSON: nested too deeply"),
     ("list.json", b'[{"a": "\xff"}]', ": not UTF-8; convert the file"),
     ("rows.jsonl.gz", b"no gzip", ": not a whole gzip file"),
     ("rows.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99, mtime=0)[:-9], ": not a whole gzip file"),
     ("rows.parquet", b"no parquet", ": not a Parquet file that can be read"),
-    ("rows.csv", b"a,b\nc\n", f"{NO_CELLS}the row that ends on line 2 has 1 cells"),
-    ("rows.csv", b'a,b\n"c,d\n', NO_CELLS),
-    ("rows.csv", b"a,b\ncaf\xe9,c\n", NO_CELLS),
-    ("rows.tsv", b"a\ta\nb\tc\n", f"{NO_CELLS}several columns have one name, in 'a', 'a'"),
+    ("list.json", b'[{"a": 1}] {', ":1: not JSON: more text after the end"),
+    ("list.json", b'[{"a": 1}', ":1: not JSON: Expecting"),
+    ("list.json", b'[\n{"a": "' + b"x" * 6000, ":2: "),
+    ("rows.jsonl", INDENTED, ":1: a JSON object that spans several lines"),
+    ("rows.json", INDENTED, ":1: a JSON object that spans several lines"),
+    ("rows.jsonl", GOOD + b'\n{"a": 1, "b": {"c": 1, "c": 2}}', ":2: not JSON: the key 'c' stands twice"),
+    ("rows.csv", b"a,b\nc\n", ":2: the row has 1 cells, but there are 2 columns"),
+    ("rows.csv", b'a,b\n"c\n\nd",e\n\nf\n', ":6: the row has 1 cells"),
+    ("rows.csv", b'a,b\n"c,d\n', ":2: the quote that opens a cell on this line is not closed"),
+    ("rows.csv", b'a,b\n"x\ny","a ""word"""\nc,"d\ne,f\ng,h\n', ":4: the quote that opens"),
+    ("rows.csv", b'a,b\nc,d\n"e" f,g\n', ":3: the quote that opens"),
+    ("rows.csv", b"a,b\n" + b"c" * 6000 + b",d\n", ":2: a row of over 5,500 characters; shorten"),
+    ("rows.csv", b'a,b\nc,"d\n' + b"e,f\n" * 2000, ":2: a row of over 5,500 characters; is a quote missing?"),
+    ("rows.csv", b"a,b\ncaf\xe9,c\n", ": not UTF-8 (near line"),
+    ("rows.tsv", b"a\ta\nb\tc\n", ":1: several columns have one name, in 'a', 'a'"),
+    ("rows.tsv", b'a\tb\n"c\td\ne"\n', ":3: the row has 1 cells"),
+    ("rows.tsv", b"a\tb\n", ": the file holds no rows; write a header"),
+    (
+        "rows.jsonl.bz2",
+        bz2.compress(GOOD),
+        ": the file is compressed by bzip2, which is not read here; decompress",
+    ),
+    ("rows.jsonl", gzip.compress(GOOD), ": the file is compressed by gzip, which is not read here; let its name"),
+    ("rows.csv", GOOD.decode().encode("utf-16"), ": the file is UTF-16"),
+    ("rows", b"PAR1", ": the file is Parquet"),
+    ("rows.xlsx", b"PK\x03\x04....", ": the file is a zip archive or an Excel workbook"),
     ("rows", b"no rows\n", ":1: not JSON, and no header of a CSV or TSV file"),
 ]
 
@@ -464,3 +487,11 @@ def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
     assert (loading, first) == ("mars: load a/model: 0 of 1", "mars: augment: 5 of 9")
     assert second.startswith("mars: augment: 6 of 9 (")
     assert second.endswith(" left)")
+
+
+def test_no_time_left_is_told_before_a_tenth_is_done(monkeypatch, capsys):
+    monkeypatch.setattr("mars_score.runtime._LINE_SECONDS", 0)
+    with progress_bars(quiet=False) as report:
+        for done in (0, 9, 10):
+            report("score", done, 100)
+    assert [" left" in line for line in capsys.readouterr().err.splitlines()] == [False, False, True]

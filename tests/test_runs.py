@@ -106,7 +106,8 @@ def test_several_processes_give_the_same(models, tmp_path, action):
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"])
 @pytest.mark.usefixtures("word_models")
 def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
-    rows = [{**row, "reference": 'two, "quoted"\n\tlines', "rank": 0.5} for row in make_rows(12)]
+    lines = 'two, "quoted" words' if ".tsv" in name else 'two, "quoted"\n\tlines'
+    rows = [{**row, "reference": lines, "rank": 0.5} for row in make_rows(12)]
     rows[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
     expected, out = tmp_path / "plain.jsonl", tmp_path / name
     path = write(tmp_path / "rows0.jsonl", rows)
@@ -136,7 +137,7 @@ def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
     with path.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         assert score("-") == 2
-    assert capfdbinary.readouterr().err.startswith(b"mars: error: standard input:1: not JSON")
+    assert capfdbinary.readouterr().err.startswith(b"mars: error: standard input:1: a JSON object")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
@@ -171,6 +172,9 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
     ("change", "name", "message"),
     [
         ({"reference": ["a", "b"]}, "out.parquet", "Parquet cannot hold these rows"),
+        ({"id": 2**63}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
+        ({"id": 10**30}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
+        ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],
 )

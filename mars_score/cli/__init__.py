@@ -1,7 +1,7 @@
 """The command ``mars``: reads rows from files, scores or augments them, prints or writes the outcome.
 
 Exit codes: 0 done; 1 a model is not available, or a worker died; 2 bad input or usage; 3 scores below a threshold;
-130 interrupted; 143 terminated.
+129 hung up; 130 interrupted; 143 terminated.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from mars_score.cli import (
 from mars_score.data.values import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.running import set_passive_omp_wait
+from mars_score.runtime import hide_library_output
 from mars_score.version import __version__
 
 COMMANDS = (
@@ -65,6 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
     set_passive_omp_wait()
+    hide_library_output()
     _stop_cleanly()
     if sys.stdout is None:  # It was closed by the caller, as in: mars score ... >&-
         return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
@@ -89,9 +91,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _stop_cleanly() -> None:
-    """Let SIGTERM end the command as Ctrl-C does: what it keeps in temporary folders is removed."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does: what it keeps in temporary folders is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    signal.signal(signal.SIGTERM, _exit)
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:  # as nohup sets it
+        signal.signal(hang_up, _exit)
+
+
+def _exit(number: int, _: Any) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _fail(message: str, code: int) -> int:

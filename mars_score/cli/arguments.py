@@ -28,7 +28,7 @@ def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -
     """Add the file and the names of its columns."""
     text = (
         "JSON (one object per line, or a list), .csv, .tsv (also .gz), .parquet, a folder that datasets saved, "
-        "or - for JSON from standard input"
+        "or - for standard input, whose first line tells the format"
     )
     parser.add_argument("file", metavar="FILE", help=text)
     add_column_options(parser, columns)

@@ -1,14 +1,13 @@
 """``mars augment``: augmented references, for MARS or as extra references for any other metric."""
 
 import argparse
-import sys
 from typing import Any
 
 from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options
 from mars_score.cli.file_run import complete_run
-from mars_score.cli.printing import print_notices
+from mars_score.cli.printing import print_error, print_notices
 
-_UNUSED = ("task", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
+_UNUSED = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
 
 def add_parser(commands: Any) -> None:
@@ -40,4 +39,4 @@ def run(args: argparse.Namespace) -> None:
         notices = a_run.notices()
     print_notices(notices.sentences(lines=True))
     if not args.quiet:
-        print(f"{notices.rows} rows with augmented references written to {args.out}", file=sys.stderr)
+        print_error(f"{notices.rows} rows with augmented references written to {args.out}")

@@ -6,13 +6,13 @@ import argparse
 import json
 import math
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
-from mars_score.cli.printing import TableFormat, print_line, scoring, show_table
+from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.values import one_line
 from mars_score.rows import Row
@@ -59,23 +59,23 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.samples_column and args.samples_from_others:
         raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
-    file, rows = _read(args)
+    with scoring() as notices:
+        files, rows = _read(args)
+    print_notices(notices)
     names = input_columns(args)
     samples: Any = "others" if args.samples_from_others else None
     if args.samples_column:
         samples = [row.samples for row in rows[0]]
     remedy = "add it or name another with --group-column"
-    groups = file.labels(args.group_column, remedy=remedy) if args.group_column else None
+    groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
     from mars_score.compare import rank_systems
     from mars_score.scorer import MarsScorer
 
+    places = dict(zip(_names(args.files), files, strict=True))
     with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
         ranking = rank_systems(
             MarsScorer(**scorer_arguments(args), progress=progress),
-            {
-                name: [row.candidate for row in of_file]
-                for name, of_file in zip(_names(args.files), rows, strict=True)
-            },
+            {name: [row.candidate for row in of_file] for name, of_file in zip(places, rows, strict=True)},
             [row.references for row in rows[0]] if names.reference else None,
             [row.context for row in rows[0]] if names.context else None,
             samples=samples,
@@ -83,21 +83,26 @@ def run(args: argparse.Namespace) -> None:
             groups=groups,
             confidence=args.confidence,
             resamples=args.resamples,
+            where=lambda name, row: places[name].line(row),
         )
-    if args.json:
-        print(json.dumps(ranking.to_dict(args.rows)))  # in ASCII: safe on any terminal
-    else:
-        _show(ranking, args.rows, args.table)
+    if not args.json:
+        _show(ranking, args.rows, args.table, places)
+        return
+    shown = ranking.to_dict(args.rows)
+    for row in shown["most_different"]:
+        row["lines"] = {name: file.line(row["row"]) for name, file in places.items()}
+    print(json.dumps(shown))  # in ASCII: safe on any terminal
 
 
-def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
-    """Read the first of ``args.files`` and the rows of all, which are compared with those of the first.
+def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
+    """Read ``args.files`` and check their rows, which are compared with those of the first.
 
     Raises:
         OSError: a file cannot be read.
         ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
     """
-    first, *others = map(read_rows, args.files)
+    files = list(map(read_rows, args.files))
+    first, *others = files
     names, task = input_columns(args), getattr(args, "task", None)
     rows = [names.rows(first, task=task)]
     for other in others:
@@ -106,16 +111,16 @@ def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
             if (row.references, row.context) != (expected.references, expected.context):
                 name = args.context_column if row.references == expected.references else args.reference_column
                 raise ValueError(
-                    f"{other.where(name)(number)} differs from {first.path}:{number + 1}; all files need the same "
-                    "references and contexts, line by line"
+                    f"{other.where(name)(number)} differs from {first.line(number)}; all files need the same "
+                    "references and contexts, row by row"
                 )
         shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
         number = len(shorter.rows)
         if len(longer.rows) > number:
             raise ValueError(
-                f"{longer.path}:{number + 1}: {shorter.path} has only {number} lines; all files need the same rows"
+                f"{longer.line(number)}: {shorter.path} has only {number} rows; all files need the same rows"
             )
-    return first, rows
+    return files, rows
 
 
 def _names(files: Sequence[str]) -> list[str]:
@@ -126,8 +131,8 @@ def _names(files: Sequence[str]) -> list[str]:
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
 
 
-def _show(ranking: SystemRanking, rows: int, form: TableFormat) -> None:
-    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
+def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RowFile]) -> None:
+    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most, of ``files`` by system.
 
     As "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
     are shown.
@@ -142,7 +147,7 @@ def _show(ranking: SystemRanking, rows: int, form: TableFormat) -> None:
         lines, rows = [], 0
     show_table(scores, form)
     show_table(pairs, form)
-    for line in (*lines, *_row_lines(ranking, rows)):
+    for line in (*lines, *_row_lines(ranking, rows, files)):
         print_line(line)
 
 
@@ -182,13 +187,13 @@ def _ends(interval: Interval) -> str:
     return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
 
 
-def _row_lines(ranking: SystemRanking, count: int) -> Iterator[str]:
-    """Yield the rows that differ most, each with its texts."""
+def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RowFile]) -> Iterator[str]:
+    """Yield the rows that differ most, each with its line in every file and its texts."""
     rows = ranking.most_different(count)
     if rows:
         yield from ("", "rows that differ most")
     for row in rows:
-        yield f"line {row.row + 1}: {row.spread:.4f} apart"
+        yield one_line(f"{', '.join(file.line(row.row) for file in files.values())}: {row.spread:.4f} apart")
         texts = [("context", row.context)] if row.context else []
         texts += [("reference", reference) for reference in row.references]
         for system, score, text in zip(ranking.systems, row.scores, row.candidates, strict=True):

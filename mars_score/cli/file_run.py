@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,9 +41,11 @@ def _readable_again(args: argparse.Namespace) -> Iterator[None]:
     if args.file != "-":
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="mars-stdin-") as folder:
-        args.file = str(Path(folder) / "rows.jsonl")
-        with open(args.file, "wb") as file:
+    from mars_score.data.writers import naming, temporary_folder
+
+    with temporary_folder("mars-stdin-") as folder:
+        args.file = str(folder / "rows")  # The first line tells the format.
+        with naming(args.file), open(args.file, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         try:
             yield

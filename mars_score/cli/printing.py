@@ -31,12 +31,18 @@ def scoring() -> Iterator[list[str]]:
 def print_notices(notices: Iterable[str]) -> None:
     """Print each different notice to standard error."""
     for notice in dict.fromkeys(notices):
-        print(f"mars: notice: {notice}", file=sys.stderr)
+        print_error(f"notice: {notice}")
+
+
+def print_error(line: str) -> None:
+    """Print a line to standard error, without what a terminal would obey."""
+    print("mars: " + "".join(sign if sign.isprintable() else " " for sign in line), file=sys.stderr)
 
 
 def print_line(line: str) -> None:
-    """Print to standard output; characters that its encoding lacks become question marks."""
+    """Print to standard output, without what a terminal would obey; characters it lacks become question marks."""
     encoding = sys.stdout.encoding or "utf-8"
+    line = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in line)
     print(line.encode(encoding, "replace").decode(encoding))
 
 

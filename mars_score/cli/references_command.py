@@ -9,7 +9,7 @@ from mars_score.cli.printing import print_line, print_notices, scoring, show_tab
 from mars_score.runtime import progress_bars
 
 _UNUSED = (
-    *("variant", "task", "language", "learned", "max_context_tokens", "reference_aggregation"),
+    *("variant", "task", "clean", "language", "learned", "max_context_tokens", "reference_aggregation"),
     *("language_model", "entailment_model"),
 )
 
@@ -31,12 +31,14 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.meta.reference_survey import survey_references
     from mars_score.scorer import MarsScorer
 
-    names, file = input_columns(args), read_rows(args.file)
-    names.rows(file)  # its errors name the line
-    references, contexts = (
-        [row[name] for row in file.rows] if name else None for name in (names.reference, names.context)
-    )
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        columns = input_columns(args)
+        file = columns.parse_cells(read_rows(args.file))
+        names = columns.found_in(file)
+        names.rows(file)  # its errors name the line
+        references, contexts = (
+            file.column(name, remedy="") if name else None for name in (names.reference, names.context)
+        )
         scorer = MarsScorer(**{"variant": "plus", **scorer_arguments(args)}, progress=progress)
         found = survey_references(scorer, references, contexts)
     print_notices(notices)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
 from mars_score.cli.file_run import complete_run
-from mars_score.cli.printing import print_line
+from mars_score.cli.printing import print_error, print_line
 from mars_score.data.values import one_line
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             show(a_run, summary, explanations, args.detailed)
         failures = list(_failures(a_run, summary.mean, args.fail_under, args.fail_rows_under))
     for line in failures:
-        print(f"mars: {line}", file=sys.stderr)
+        print_error(line)
     return 3 if failures else 0
 
 
@@ -86,7 +86,7 @@ def _threshold(text: str) -> float:
 
 def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
     """Say what does not reach its threshold; for rows line, score and candidate, the lowest first."""
-    if fail_under is not None and mean < fail_under:
+    if fail_under is not None and not mean >= fail_under:  # NaN reaches nothing.
         yield f"the mean score {mean:.4f} is below {fail_under:g}"
     if fail_rows_under is None:
         return
@@ -94,7 +94,7 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
         (result.score, number + 1, row.candidate)
         for chunk, scored in run.scores()
         for number, result, row in zip(chunk.file.numbers, scored, chunk.rows, strict=True)
-        if result.score < fail_rows_under
+        if not result.score >= fail_rows_under
     )
     if below:
         more = f"; the {SHOWN} lowest are" if len(below) > SHOWN else ""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from mars_score.data.values import brief, entries_of, is_blank, is_table, whole
+from mars_score.data.values import brief, entries_of, is_blank, is_table, unnested, whole
 from mars_score.rows import TASKS, Row
 from mars_score.text import PASSAGE_BREAK, normalise
 
@@ -36,7 +36,8 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
 def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
     """Return the candidates of each row, which is a string or a list of them."""
     remedy = "give at least one candidate or leave the row out"
-    return _lists(_column("predictions", predictions), "predictions[{}]".format, if_empty=remedy)
+    column = list(map(unnested, _column("predictions", predictions)))
+    return _lists(column, "predictions[{}]".format, if_empty=remedy)
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:

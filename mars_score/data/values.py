@@ -21,6 +21,31 @@ def entries_of(value: Any) -> list[Any] | None:
     return list(value) if is_iterable else None
 
 
+def get_field(row: Mapping[Any, Any], name: Any, default: Any = None) -> Any:
+    """Return a value of a row; ``doc.question`` is in its object ``doc``, ``resps.0`` in its list ``resps``."""
+    if name in row:
+        return row[name]
+    head, dot, rest = name.partition(".") if isinstance(name, str) else (name, "", "")
+    while dot:
+        if head in row:
+            value = row[head]
+            if isinstance(value, (list, tuple)):
+                value = {str(index): entry for index, entry in enumerate(value)}
+            return get_field(value, rest, default) if isinstance(value, Mapping) else default
+        more, dot, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    return default
+
+
+def unnested(value: Any) -> Any:
+    """Return a list of lists that hold one text each, as evaluation harnesses write them, as a list of texts."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return value
+    if all(isinstance(one, (list, tuple)) and len(one) == 1 and isinstance(one[0], str) for one in value):
+        return [one[0] for one in value]
+    return value
+
+
 def is_table(value: Any) -> bool:
     """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")

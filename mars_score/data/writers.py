@@ -5,11 +5,12 @@ import gzip
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from mars_score.data.readers import delimiter_of, stream_rows
 from mars_score.data.values import whole
 
 STDOUT = "-"  # as a name of an output
-_ROW_GROUP_SIZE = 4096  # of Parquet files
+_ROW_GROUP_SIZE = 4096  # rows of Parquet files
+_ROW_GROUP_BYTES = 2**26  # of the same rows as JSON
+_NOT_IN_TSV = "\t\n\r"
+RUN_PREFIX = ".mars-run-"
 
 
 @contextmanager
@@ -32,8 +36,52 @@ def run_folder(out: str | None) -> Iterator[Path]:
         parent = target.parent
         if not parent.is_dir():
             raise FileNotFoundError(f"{out}: the folder {parent} does not exist; make it first")
-    with tempfile.TemporaryDirectory(prefix=".mars-run-", dir=parent) as folder:
+    with temporary_folder(RUN_PREFIX, parent) as folder:
+        yield folder
+
+
+@contextmanager
+def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """Make a folder for this process, removed at the end; also remove those of processes that were killed.
+
+    Args:
+        prefix: of its name, which also names machine and process.
+        parent: where it is made; None: the system's folder of temporary files.
+    """
+    parent = Path(parent or tempfile.gettempdir())
+    machine = f"{prefix}{zlib.crc32(socket.gethostname().encode()):08x}-"
+    for left in parent.glob(f"{machine}*"):
+        process = left.name.removeprefix(machine).partition("-")[0]
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{machine}{os.getpid()}-", dir=parent) as folder:
         yield Path(folder)
+
+
+def _is_alive(process: int) -> bool:
+    """Tell whether a process of this machine is alive, or belongs to somebody else."""
+    if os.name != "posix":  # There a signal of 0 ends the process.
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an error of writing, such as that of a full disk, name the file."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or os.strerror(error.errno), os.fspath(path)) from None
 
 
 def is_stream(out: str) -> bool:
@@ -90,6 +138,12 @@ def convert(rows: Path, out: str) -> Path:
 def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
     """Write a header and one record per row; values that are no strings as JSON, None as an empty cell."""
     columns = list(dict.fromkeys(name for row in stream_rows(rows) for name in row))
+    if delimiter == "\t":  # In TSV quotes are letters.
+        with opened(path, "wt", encoding="utf-8", newline="") as file:
+            file.write("\t".join(map(whole, columns)) + "\n")
+            for row in stream_rows(rows):
+                file.write("\t".join(whole(_cell(row.get(name))) for name in columns) + "\n")
+        return
     with opened(path, "wt", encoding="utf-8", newline="") as file:
         # Ended by CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
@@ -110,7 +164,14 @@ def _write_parquet(rows: Path, path: Path, out: str) -> None:
 
     def row_groups() -> Iterator[list[Any]]:
         whole_rows = map(_without_halves, stream_rows(rows))
-        while group := list(islice(whole_rows, _ROW_GROUP_SIZE)):
+        group, size = [], 0
+        for row in whole_rows:
+            group.append(row)
+            size += len(json.dumps(row))
+            if len(group) == _ROW_GROUP_SIZE or size > _ROW_GROUP_BYTES:
+                yield group
+                group, size = [], 0
+        if group:
             yield group
 
     schema = pyarrow.schema([])
@@ -128,9 +189,13 @@ def _extended(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
     try:
         names = dict.fromkeys(name for row in rows for name in row)
         table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows])
+        if any("uint64" in str(field.type) for field in table.schema):
+            raise OverflowError("an integer of 64 bits or more")
         return pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
-    except pyarrow.ArrowException as error:
-        reason = str(error).splitlines()[0]
+    except (pyarrow.ArrowException, OverflowError) as error:
+        reason = (
+            "an integer of 64 bits or more" if isinstance(error, OverflowError) else str(error).splitlines()[0]
+        )
         raise ValueError(f"{out}: Parquet cannot hold these rows ({reason}); write .jsonl instead") from None
 
 
@@ -168,6 +233,8 @@ class Writable:
                     raise ValueError(
                         f"{file.path}: the output has a column {name!r} of its own; rename that of the input"
                     )
+            if delimiter_of(self._out) == "\t":
+                self._check_cells(file, row, number)
             try:
                 lines.append(row_line(row))
             except TypeError as error:
@@ -175,3 +242,12 @@ class Writable:
         if self._schema is not None:
             rows = [_without_halves(json.loads(line)) for line in lines]
             self._schema = _extended(self._schema, rows, self._out)
+
+    def _check_cells(self, file: RowFile, row: dict[str, Any], number: int) -> None:
+        """Raise ValueError for what TSV cannot hold: tabs and line breaks in names and texts."""
+        for name, value in row.items():
+            if any(sign in text for text in (name, _cell(value)) for sign in _NOT_IN_TSV):
+                fault = "holds a tab or a line break, which TSV cannot hold"
+                raise ValueError(
+                    f"{file.path}:{number + 1}: column {name!r} {fault}; write .csv or .jsonl instead"
+                )
