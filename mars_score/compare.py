@@ -1,7 +1,7 @@
 """Comparison of systems over the same references and contexts: which scores higher, how surely, and where."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 
 from mars_score.data.validation import check_candidates, check_rows
 from mars_score.data.values import is_blank, plain
+from mars_score.errors import Notices
+from mars_score.results import MarsResult
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.signature import Signature
@@ -169,6 +171,7 @@ def rank_systems(
     groups: Labels | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
+    where: Callable[[str, int], str] = "{}[{}]".format,
 ) -> SystemRanking:
     """Rank two or more systems over the same references and contexts by their MARS scores, and test each two.
 
@@ -189,6 +192,7 @@ def rank_systems(
             of one context are, and each row without a context is a group.
         confidence: of the intervals; 1 - confidence is the level of the tests.
         resamples: of the tests.
+        where: names a row of a system, from 0, in the notices.
 
     Returns:
         The ranking; with fewer than ten groups intervals and p-values are NaN, and a notice says so.
@@ -204,7 +208,15 @@ def rank_systems(
     rows, candidates = _check(scorer, systems, references, contexts, None if from_others else samples, tasks)
     labels = ContextLabels().of(row.context for row in rows) if groups is None else groups
     codes = label_codes("groups", labels, len(rows))
-    scores, signature, notices = _score(scorer, rows, candidates, samples, has_references=references is not None)
+    result = _score(scorer, rows, candidates, samples, has_references=references is not None)
+    signature = result.signature
+    if from_others:
+        signature = replace(signature, entries={**signature.entries, "samples": "others"})
+    scores = dict(zip(candidates, np.reshape(result.scores, (-1, len(rows))).tolist(), strict=True))
+    counted = Notices()
+    for index, row in enumerate(result.rows):
+        counted.add(where(list(candidates)[index // len(rows)], index % len(rows)), row.notices)
+    notices = list(counted.sentences())
     ranked = sorted(
         (
             SystemScore(name, tuple(own), mean_interval(own, codes, confidence=confidence))
@@ -251,28 +263,21 @@ def _score(
     samples: Any,
     *,
     has_references: bool,
-) -> tuple[dict[str, list[float]], Signature, list[str]]:
-    """Score all systems in one call; return the scores of each, the signature, and notices."""
-    count, columns = len(rows), list(candidates.values())
+) -> MarsResult:
+    """Score all systems, one after another, in one call."""
+    columns = list(candidates.values())
     from_others = isinstance(samples, str) and samples == "others"
     if from_others:
         samples = _texts_of_others(columns)
     elif samples is not None:
         samples = [row.samples for row in rows] * len(columns)
-    result = scorer.score(
+    return scorer.score(
         [text for column in columns for text in column],
         [row.references for row in rows] * len(columns) if has_references else None,
         [row.context for row in rows] * len(columns),
         samples=samples,
         tasks=[row.task for row in rows] * len(columns),
     )
-    scores = dict(zip(candidates, np.reshape(result.scores, (-1, count)).tolist(), strict=True))
-    signature = result.signature
-    if from_others:
-        signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    # Notices count the rows through all systems.
-    spans = [f"rows {index * count}-{(index + 1) * count - 1}: {name}" for index, name in enumerate(candidates)]
-    return scores, signature, [f"{notice} [{', '.join(spans)}]" for notice in result.notices]
 
 
 def _texts_of_others(columns: Sequence[Sequence[str]]) -> list[list[str]]:

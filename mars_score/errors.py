@@ -87,10 +87,10 @@ class Notices:
 
     rows: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    first: dict[str, list[int]] = field(default_factory=dict)
+    first: dict[str, list[int | str]] = field(default_factory=dict)
 
-    def add(self, number: int, notices: Iterable[str]) -> None:
-        """Count the next row, which is named by its number, and the kinds of notices that concern it."""
+    def add(self, number: int | str, notices: Iterable[str]) -> None:
+        """Count the next row, which is named by its number or otherwise, and its kinds of notices."""
         self.rows += 1
         for what in notices:
             self.counts[what] += 1
@@ -102,11 +102,15 @@ class Notices:
         """Write one sentence per kind of notice; rows are counted from 0, or as the lines of a file from 1."""
         kinds = [*NOTICES, *sorted(self.counts.keys() - set(NOTICES))]
         sentences = []
+        unit = "" if any(isinstance(row, str) for rows in self.first.values() for row in rows) else "index "
+        unit = "line " if lines else unit
         for kind in kinds:
             count = self.counts[kind]
             if not count or (kind == TOKEN_LISTS and count < self.rows):
                 continue
-            named = ", ".join(str(row + lines) for row in self.first[kind][:_NAMED])
+            named = ", ".join(
+                row if isinstance(row, str) else str(row + lines) for row in self.first[kind][:_NAMED]
+            )
             more = ", ..." if len(self.first[kind]) > _NAMED else ""
-            sentences.append(f"{kind}: {count} of {self.rows} rows ({'line ' * lines}{named}{more})")
+            sentences.append(f"{kind}: {count} of {self.rows} rows ({unit}{named}{more})")
         return tuple(sentences)

@@ -11,6 +11,19 @@ _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and
 _MARKUP = re.compile(r"[\\`*_~<|$]|\](?=[(\[:])|&(?=[#\w])|!(?=\[)")
 _START = re.compile(r"^(?=[#>=]|[-+](?:[\s-]|$))|(?<=^\d)(?=[.)](?:\s|$))")
 
+_RANGE = re.compile(r"(?<=\d) \.\. (?=-?\d)")
+_MINUS = re.compile(r"(?<![\w.])-(?=\d)")
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\u2013": "--",
+        "\u2212": "$-$",
+    }
+)
+
 MISSING = "n/a"
 
 
@@ -74,10 +87,20 @@ def _escaped(text: str) -> str:
 
 
 def table_to_latex(table: Table) -> str:
-    """Write a table as ``tabular``; title and note stand above it as comments, for the caption."""
+    """Write a table with its title as caption; the note stands above it as comments. Ranges have en-dashes."""
     import pandas as pd
 
-    rows = [[" ".join(showable(text).split()) for text in row] for row in (table.columns, *table.rows)]
+    rows = [[_to_latex(text) for text in row] for row in (table.columns, *table.rows)]
     frame = pd.DataFrame(rows[1:], columns=rows[0])
-    comments = "".join(f"% {showable(text)}\n" for text in (table.title, *table.note.splitlines()))
-    return comments + str(frame.to_latex(index=False, escape=True, column_format="l" + "r" * (len(rows[0]) - 1)))
+    comments = "".join(f"% {showable(text)}\n" for text in table.note.splitlines())
+    layout = "l" + "r" * (len(rows[0]) - 1)
+    latex = frame.to_latex(
+        index=False, escape=False, column_format=layout, caption=_to_latex(table.title), position="t"
+    )
+    return comments + str(latex)
+
+
+def _to_latex(text: str) -> str:
+    """Escape a line for LaTeX, with en-dashes for ranges and differences, and minus signs before numbers."""
+    line = _RANGE.sub("\u2013", " ".join(showable(text).split()))
+    return _MINUS.sub("\u2212", line).replace(" - ", " \u2013 ").translate(_LATEX)

@@ -62,7 +62,7 @@ def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(word_models):
     assert [row.row for row in ranking.most_different(9)] == [0, 2, 1]
     row = ranking.rows[1]
     assert (row.candidates, row.references, row.context) == (("x q", "x q", "q"), ("x y", "c z"), "second\npart")
-    assert ranking.notices[0] == f"{BLANK}: 1 of 12 rows (11) [rows 0-3: poor, rows 4-7: A, rows 8-11: B]"
+    assert ranking.notices[0] == f"{BLANK}: 1 of 12 rows (B[3])"
     assert ranking.notices[-1] == "no intervals and no p-values: 4 different contexts, fewer than 10"
     plain = json.loads(json.dumps(ranking.to_dict(rows=1), allow_nan=False))
     assert (plain["pairs"][0]["p"], plain["pairs"][0]["interval"], plain["systems"][0]["interval"]) == (None,) * 3
@@ -123,7 +123,7 @@ def test_tasks_are_those_of_the_rows(tiny_mini):
         rank_systems(scorer, systems, **columns, tasks=["text", "table", "", ""])
 
 
-def test_text(compare):
+def test_text(compare, tmp_path):
     code, out, err = compare("--rows", 1, **THREE, names=("weak", "good", "poor"))
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -143,8 +143,9 @@ def test_text(compare):
         lines[12],
     )
     assert lines[13].startswith("signature mars|version:")
+    files = ", ".join(f"{tmp_path}/{name}.jsonl:2" for name in ("weak", "good", "poor"))
     assert lines[-6:] == [
-        "line 2: 1.0000 apart",
+        f"{files}: 1.0000 apart",
         "  context: number 1",
         "  reference: a b",
         "  good 1.0000: a b",
@@ -226,6 +227,9 @@ def test_tables_for_papers(compare):
     assert latex.count(r"\begin{tabular}{lrr") == latex.count(r"\bottomrule") == 2
     assert r"100\%\_weak & 0.5000 & " in latex
     assert all(line.startswith("%") or "mars|" not in line for line in latex.splitlines())
+    assert r"\caption{16 rows, 3 systems}" in latex
+    assert re.search(r"& 0\.\d+--0\.\d+ \\\\", latex)
+    assert r"good -- 100\%\_weak & +0.5000" in latex
     assert "100%\\_weak" in markdown
     assert len(re.findall(r"^\| +systems? .*\|$\n\| :-[-:| ]+\|$", markdown, flags=re.MULTILINE)) == 2
     assert "scores higher than" in markdown
@@ -247,3 +251,23 @@ def test_names_of_systems(compare, run, tmp_path):
     code, _, err = run("compare", ours)
     assert code == 2
     assert "needs at least two files" in err
+
+
+def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_models):
+    """Columns may have plural names in one of them; a row of CSV may span lines."""
+    ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.jsonl"
+    ours.write_text('predictions,references,contexts\na b,a b,"one\ntwo"\na b,a b,three\n,d,four\n')
+    rows = [
+        {"reference": text, "prediction": "q", "context": one}
+        for text, one in (("a b", "one two"), ("a b", "three"))
+    ]
+    jsonl.write(theirs, [*rows, {"reference": "d", "prediction": "q", "context": "four"}])
+    code, out, err = run("compare", ours, theirs, *OPTIONS, "--rows", 1)
+    assert (code, err) == (0, "")
+    assert f"{ours}:2, {theirs}:1: 1.0000 apart" in out
+    assert f"{BLANK}: 1 of 6 rows ({ours}:5)" in out
+    plain = json.loads(run("compare", ours, theirs, *OPTIONS, "--json", "--rows", 2)[1])
+    assert plain["most_different"][1]["lines"] == {"ours": f"{ours}:4", "theirs": f"{theirs}:2"}
+    jsonl.write(theirs, [rows[0], rows[0], rows[0]])
+    code, out, err = run("compare", ours, theirs, *OPTIONS)
+    assert f"{theirs}:2: column 'context' differs from {ours}:4" in err

@@ -97,7 +97,7 @@ def test_of_many_sentences_the_first_are_judged(make):
     candidates = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
     result = make(tiny_models.tiny_nli()).score(candidates, ["It rained every day."] * 2, [LONG] * 2)
     assert [notice for notice in result.notices if notice.startswith(SENTENCES_CUT)] == [
-        f"{SENTENCES_CUT}: 1 of 2 rows (1)"
+        f"{SENTENCES_CUT}: 1 of 2 rows (index 1)"
     ]
     assert all("contradiction" in values(row) for row in result.rows)
 

@@ -146,7 +146,7 @@ def test_scores(code, variant):
     pipeline = f"blank_{code}-{spacy.__version__}" if variant == "paper" else None  # Else no word is tagged.
     assert result.signature.to_dict()["spacy_pipeline"] == pipeline
     assert [notice for notice in result.notices if notice.startswith(UNTAGGED)] == (
-        [f"{UNTAGGED}: 3 of 4 rows (0, 1, 2)"] if variant == "paper" else []
+        [f"{UNTAGGED}: 3 of 4 rows (index 0, 1, 2)"] if variant == "paper" else []
     )
     infills = result.rows[0].references[0].augmented.infills
     assert len(infills) == (3 if variant == "paper" else 0)

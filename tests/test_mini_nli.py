@@ -67,4 +67,4 @@ def test_rows_in_other_languages_are_scored_without_it(tiny_mini):
     result = scorer.score(candidates, [FRENCH * 2, "The library opens at nine."], [FRENCH, PREMISE])
     named = ["contradiction" in {term.name for term in row.terms} for row in result.rows]
     assert named == [False, True]
-    assert f"{NOT_ENGLISH}: 1 of 2 rows (0)" in result.notices
+    assert f"{NOT_ENGLISH}: 1 of 2 rows (index 0)" in result.notices

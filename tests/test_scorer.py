@@ -191,7 +191,7 @@ def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
     result, notices = scores_and_notices(make(planner="none"), *columns([(" \n", *ROWS[0][1:]), *ROWS[1:]]))
     assert result.scores[0] == 0.0
     assert result.rows[0].references == result.rows[0].terms == ()
-    assert notices == [f"{BLANK}: 1 of 3 rows (0)"]
+    assert notices == [f"{BLANK}: 1 of 3 rows (index 0)"]
     whole = make(planner="none").score(*columns(ROWS))
     assert result.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
     assert result.rows[2].references[0].augmented == whole.rows[2].references[0].augmented
@@ -201,7 +201,7 @@ def test_a_call_of_blank_candidates_loads_nothing(make, loads):
     for variant in CONFIGS:
         result, notices = scores_and_notices(make(variant=variant), *columns([("", *row[1:]) for row in ROWS]))
         assert result.scores == [0.0] * 3
-        assert notices == [f"{BLANK}: 3 of 3 rows (0, 1, 2)"]
+        assert notices == [f"{BLANK}: 3 of 3 rows (index 0, 1, 2)"]
     with pytest.raises(ValueError, match="predictions is empty"):
         make().score([], [], [])
     assert make().augment([], []) == []
@@ -216,7 +216,7 @@ def test_blank_contexts_are_counted(make, variant):
     with pytest.warns(MarsWarning) as caught:
         result = make(**settings).score(*columns(rows))
     assert [str(warning.message) for warning in caught] == list(result.notices)
-    assert result.notices == (f"{BLANK_CONTEXT}: 2 of 4 rows (1, 3)",)
+    assert result.notices == (f"{BLANK_CONTEXT}: 2 of 4 rows (index 1, 3)",)
     assert make(**settings, use_context=False).score(*columns(rows)).notices == ()
 
 
@@ -273,14 +273,14 @@ ENDLESS = [("They walk. " * 100, [text], "") for text in ("They walk.", "I read.
     ("rows", "settings", "notices"),
     [
         (ROWS, {"planner": "none"}, []),
-        ([*ROWS, LONG], {"planner": "none"}, [(CONTEXT_CUT, "1 of 4 rows (3)")]),
-        ([*ROWS, LONG], {"variant": "plus"}, [(CONTEXT_CUT, "1 of 4 rows (3)")]),
+        ([*ROWS, LONG], {"planner": "none"}, [(CONTEXT_CUT, "1 of 4 rows (index 3)")]),
+        ([*ROWS, LONG], {"variant": "plus"}, [(CONTEXT_CUT, "1 of 4 rows (index 3)")]),
         ([*ROWS, LONG], {"variant": "fast"}, []),
-        ([*ROWS[1:], *ENDLESS], {"max_mask_ratio": 0}, [(TEXT_CUT, "2 of 4 rows (2, 3)")]),
+        ([*ROWS[1:], *ENDLESS], {"max_mask_ratio": 0}, [(TEXT_CUT, "2 of 4 rows (index 2, 3)")]),
         (
             [*ROWS[1:], *ENDLESS],
             {"variant": "fast"},
-            [(TEXT_CUT, "2 of 4 rows (2, 3)"), (SENTENCES_CUT, "2 of 4 rows (2, 3)")],
+            [(TEXT_CUT, "2 of 4 rows (index 2, 3)"), (SENTENCES_CUT, "2 of 4 rows (2, 3)")],
         ),
         (
             [("No.", ["The mayor told a reporter about it. " * 12], "")],
