@@ -199,7 +199,8 @@ class Run:
         settings = self._scorer.settings
         if action == "augment" and not settings.masks:
             raise ValueError(
-                f"variant {settings.variant!r} masks nothing with these settings; choose variant='paper'"
+                f"variant {settings.variant!r} masks nothing with these settings; choose variant='paper' with "
+                "max_mask_ratio above 0"
             )
         self._action = RowAction(action, arguments)
         self._input = InputFile(path, columns, settings.task)

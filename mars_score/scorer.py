@@ -153,7 +153,10 @@ class MarsScorer:
         self.check_inputs(references)
         if not self.settings.masks:
             variant = self.settings.variant
-            raise ValueError(f"variant {variant!r} masks nothing with these settings; choose variant='paper'")
+            raise ValueError(
+                f"variant {variant!r} masks nothing with these settings; choose variant='paper' with max_mask_ratio "
+                "above 0"
+            )
         rows = check_rows(references, contexts, use_context=self.settings.use_context)
         augmented = self.augment_rows(rows)
         _warn(range(len(rows)), [_notices_of(row) for row in augmented])
@@ -318,11 +321,15 @@ def score(
     references: Any = None,
     contexts: Any = None,
     *,
+    samples: Any = None,
+    tasks: Any = None,
     columns: Mapping[str, str | None] | None = None,
+    explain: bool = False,
     **settings: Any,
 ) -> MarsResult:
     """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models that are named stay loaded."""
-    return MarsScorer(**settings).score(predictions, references, contexts, columns=columns)
+    options: dict[str, Any] = {"samples": samples, "tasks": tasks, "columns": columns, "explain": explain}
+    return MarsScorer(**settings).score(predictions, references, contexts, **options)
 
 
 def score_iter(

@@ -59,7 +59,8 @@ class Settings:
         "None: as their type says: a list is a dialogue, a dict a record, a string a text.",
     )
     clean: bool = option(
-        False, "Take reasoning such as <think> and special tokens such as <|im_end|> out of candidates and samples."
+        False,
+        "Take reasoning such as <think> and special tokens such as <|im_end|> out of candidates and samples.",
     )
     language: Annotated[str, AfterValidator(check_language)] = option(
         ENGLISH,
@@ -148,7 +149,7 @@ _NEEDS: dict[str, tuple[str, Any]] = {
         ("mask_ratio_step", "pos_weights", "idf_corpus", "planner", "sigma", "q"), ("max_mask_ratio", 0)
     ),
     **dict.fromkeys([name for name in SETTING_NAMES if name.startswith("plan_")], ("planner", "none")),
-    **dict.fromkeys(("max_context_tokens", "context_weight", "task"), ("use_context", False)),
+    **dict.fromkeys(("max_context_tokens", "context_weight"), ("use_context", False)),
     **dict.fromkeys(
         ("premise_words", "max_sentences", "min_contradiction"),
         ("contradiction_penalty", 0),
@@ -216,7 +217,7 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
             raise ValueError(
                 f"{name} has no effect with variant {settings.variant!r}; it belongs to variant {able}"
             )
-        if values[name] == before:
+        if values[name] == before or values[name] == 0:  # no change, or nothing is asked for
             continue
         needing = name
         while needing in _NEEDS and _NEEDS[needing][0] in values:
