@@ -61,7 +61,7 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
         yield None
         return
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _ProgressLines()
         return
     from rich import progress as bars
     from rich.console import Console
@@ -78,7 +78,7 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
         yield report
 
 
-class _Lines:
+class _ProgressLines:
     """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:

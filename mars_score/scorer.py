@@ -154,8 +154,8 @@ class MarsScorer:
         if not self.settings.masks:
             variant = self.settings.variant
             raise ValueError(
-                f"variant {variant!r} masks nothing with these settings; choose variant='paper' with max_mask_ratio "
-                "above 0"
+                f"variant {variant!r} masks nothing with these settings; choose variant='paper' with "
+                "max_mask_ratio above 0"
             )
         rows = check_rows(references, contexts, use_context=self.settings.use_context)
         augmented = self.augment_rows(rows)

@@ -48,7 +48,7 @@ def rows_of(results):
     return [result.rows for result in results]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def outside(named_models):
     """The results of a caller in no mode."""
     models.free_models()
