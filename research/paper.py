@@ -1,7 +1,8 @@
-"""The ACL 2021 paper's figures beside ours: the tables of docs/paper.md.
+"""Published figures beside ours: the tables of docs/paper.md and research/other_papers.md.
 
-    python -m research.paper                       # prints the page with its tables made anew; needs no models
+    python -m research.paper                       # prints both pages with their tables made anew; needs no models
     python -m research.paper measure RATED_FOLDER  # runs the models and writes research/paper.json, in an hour
+    python -m research.paper example               # measures the examples of docs/paper.md alone, in two minutes
 
 RATED_FOLDER holds newsroom.jsonl, openmeva_roc.jsonl, evouna_nq.jsonl, evouna_tq.jsonl and qa_feedback.jsonl, as
 for ``mars meta``; ``--sets`` measures some of them again. Published figures are in research/published.json.
@@ -19,10 +20,9 @@ import numpy as np
 
 KEPT = Path(__file__).with_suffix(".json")
 PUBLISHED = KEPT.with_name("published.json")
-PAGE = KEPT.parent.parent / "docs" / "paper.md"
+PAGES = (KEPT.parent.parent / "docs" / "paper.md", KEPT.with_name("other_papers.md"))
 # The paper's tasks -> our sets that stand for them.
 SETS = {"newsroom": ("newsroom",), "roc": ("openmeva_roc",), "mocha": ("evouna_nq", "evouna_tq", "qa_feedback")}
-SAME_SYSTEMS = {"TextRank": "textrank", "Seq2Seq": "abstractive", "Pointer-N": "pointer_n"}
 UNPLANNED = "MARS w/o self-planning"
 TRIVIAL = ("reference cosine", "context cosine", "length")  # not in the paper
 # The metrics of LS_Score's table -> ours.
@@ -36,9 +36,9 @@ Figures = Mapping[str, Any]
 
 
 def main() -> None:
-    """Print the page, or measure."""
+    """Print the pages, or measure."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("command", nargs="?", choices=["print", "measure"], default="print")
+    options.add_argument("command", nargs="?", choices=["print", "measure", "example"], default="print")
     options.add_argument("folder", nargs="?", type=Path, help="of the rated sets, for measure")
     names = [name for of_task in SETS.values() for name in of_task]
     options.add_argument("--sets", nargs="+", choices=names, default=names)
@@ -49,22 +49,29 @@ def main() -> None:
         if args.folder is None:
             options.error("measure needs the folder of the rated sets")
         measure(args.folder, args.sets, KEPT)
-    print(page(), end="")
+    if args.command == "example":
+        from research.paper_measures import measure
+
+        measure(Path(), [], KEPT)
+    for path in PAGES:
+        print(page(path), end="")
 
 
-def page() -> str:
-    """Make docs/paper.md with the table behind each ``<!-- table: NAME -->`` anew."""
+def page(path: Path) -> str:
+    """Make a page with the table behind each ``<!-- table: NAME -->`` anew."""
     kept, published = (json.loads(path.read_text(encoding="utf-8")) for path in (KEPT, PUBLISHED))
 
     def table(marker: re.Match[str]) -> str:
         name = marker[2]
+        if name == "table1":
+            return f"{marker[1]}\n{table1(kept, published)}\n"
         if name in TABLES:
             return f"{marker[1]}\n{TABLES[name](kept['sets'], published)}\n"
         source, key = name.split(".")
         return f"{marker[1]}\n{as_listed({**kept, **published}[source][key])}\n"
 
     pattern = r"(<!-- table: ([\w.]+) -->)\n(?:\|.*\n)*"
-    return re.sub(pattern, table, PAGE.read_text(encoding="utf-8"))
+    return re.sub(pattern, table, path.read_text(encoding="utf-8"))
 
 
 def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -105,61 +112,75 @@ def data(sets: Figures, published: Figures) -> str:
 
 
 def agreement(task: str, sets: Figures, published: Figures) -> str:
-    """Make table 3 of a task: Pearson's r by system, its mean over systems, and over all rows."""
+    """Make table 3 of a task: Pearson's r by system and its mean over them, theirs, and our mean over systems."""
     theirs = dict(published["mars"]["table3"][task])
     systems = theirs.pop("systems")
-    metrics = [*theirs, *TRIVIAL]
-    values = np.array([theirs.get(metric, [np.nan] * len(systems)) for metric in metrics]).T
-    rows = [[name, *map(number, line)] for name, line in zip(systems, values, strict=True)]
-    rows.append(["mean", *map(number, values.mean(0))])
-    for name in SETS[task]:
-        by_system = {system: correlations(figures, metrics) for system, figures in sets[name]["systems"].items()}
-        for system in [one for one in SAME_SYSTEMS.values() if one in by_system]:
-            rows.append([f"ours: {system}", *map(interval, by_system[system])])
-        if by_system:
-            columns = [
-                [r for r, *_ in column if not np.isnan(r)] for column in zip(*by_system.values(), strict=True)
-            ]
-            means = np.array([np.mean(column or [np.nan]) for column in columns])
-            rows.append([f"{name}: mean of {len(by_system)} systems", *map(number, means)])
-            rows.append(["minus theirs", *(number(value, "+") for value in means - values.mean(0))])
-        label = "all rows" if by_system else "within questions"
-        rows.append([f"{name}: {label} [95 %]", *map(interval, correlations(sets[name]["r"], metrics))])
-        first = next(iter(sets[name]["ratios"]))
-        above = {**sets[name]["above"], first: [np.nan] * 3}
-        rows.append([f"{name}: {first} minus this", *(interval(above.get(one, above[first])) for one in metrics)])
-    return markdown(["r", *metrics], rows)
+    names = [name for name in SETS[task] if sets[name]["systems"]]
+    rows = []
+    for metric in (*theirs, *TRIVIAL):
+        values = theirs.get(metric, [np.nan] * len(systems))
+        means = [
+            np.mean([r for r in rs if not np.isnan(r)] or [np.nan])
+            for rs in (
+                [correlation_of(one, metric)[0] for one in sets[name]["systems"].values()] for name in names
+            )
+        ]
+        rows.append([metric, *map(number, [*values, float(np.mean(values)), *map(float, means)])])
+    ours = [f"{name}, mean of {len(sets[name]['systems'])}" for name in names]
+    return markdown(["r", *systems, "mean", *ours], rows)
 
 
-def correlations(figures: Figures, metrics: Sequence[str]) -> list[list[float]]:
-    """Return each r with the ends of its interval; as in the paper, that of the perplexity itself."""
-    return [
-        [-end if metric == "Perplexity" else end for end in figures.get(metric, [np.nan] * 3)]
-        for metric in metrics
-    ]
+def all_rows(sets: Figures, published: Figures) -> str:
+    """Tabulate Pearson's r over all rows, or within groups, and what MARS has more, with its interval."""
+    metrics = [*(name for name in published["mars"]["table3"]["newsroom"] if name != "systems"), *TRIVIAL]
+    names = [name for names in SETS.values() for name in names]
+    rows = []
+    for metric in metrics:
+        cells = []
+        for name in names:
+            first, more = next(iter(sets[name]["ratios"])), sets[name]["above"].get(metric)
+            r = correlation_of(sets[name]["r"], metric)
+            has_more = more is not None and metric != first and not np.isnan(r[0])
+            cells.append(
+                f"{number(r[0])} ({number(more[0], '+')} {interval(more).partition(' ')[2]})"
+                if has_more
+                else interval(r)
+            )
+        rows.append([metric, *cells])
+    return markdown(
+        ["r (MARS minus it [95 %])", *names], [row for row in rows if any(cell != "-" for cell in row[1:])]
+    )
 
 
-def attacks(sets: Figures, published: Figures) -> str:
-    """Make table 4: what attacks take from r, and the share of attacked rows below their originals."""
-    theirs = published["mars"]["table4"]
+def correlation_of(figures: Figures, metric: str) -> list[float]:
+    """Return r with the ends of its interval; as in the paper, that of the perplexity itself."""
+    ends = figures.get(metric, [np.nan] * 3)
+    return [-end for end in ends] if metric == "Perplexity" else ends
+
+
+def attacks(attack: str, sets: Figures, published: Figures) -> str:
+    """Make table 4 of an attack: what it takes from r, and the share of attacked rows below their originals."""
+    theirs, place = published["mars"]["table4"], ("reorder", "retrieve").index(attack)
     heading = ["metric"]
-    columns: list[tuple[str, int, list[Figures]]] = []
     for task, names in SETS.items():
-        heading.append(f"{task}, theirs: r of the originals")
-        columns.append((task, 2, []))
-        for place, attack in enumerate(("reorder", "retrieve")):
-            measured = {name: sets[name]["attacks"][attack] for name in names if attack in sets[name]["attacks"]}
-            heading += [f"{attack}, theirs", *(f"{name} ({one['rows']} rows)" for name, one in measured.items())]
-            columns.append((task, place, list(measured.values())))
+        if attack == "retrieve":
+            heading.append(f"{task}, theirs: r before")
+        heading.append(f"{task}, theirs")
+        heading += [
+            f"{name} ({one[attack]['rows']} rows)" for name in names if attack in (one := sets[name]["attacks"])
+        ]
     rows = []
     for metric in next(iter(theirs.values())):
         cells = [metric]
-        for task, place, ours in columns:
-            cells.append(number(theirs[task][metric][place], "+" if place < 2 else ""))
-            for one in ours:
-                mars = one.get("MARS", one.get(UNPLANNED)) if metric == "MARS (RoBERTa)" else None
-                own = one.get(metric, mars)
-                cells.append(f"{own[0]:+.3f} ({own[1]:.2f})" if own else "not measured")
+        for task, names in SETS.items():
+            if attack == "retrieve":
+                cells.append(number(theirs[task][metric][2]))
+            cells.append(number(theirs[task][metric][place], "+"))
+            for one in (sets[name]["attacks"].get(attack) for name in names):
+                if one is not None:
+                    mars = one.get("MARS", one.get(UNPLANNED)) if metric == "MARS (RoBERTa)" else None
+                    own = one.get(metric, mars)
+                    cells.append(f"{own[0]:+.3f} ({own[1]:.2f})" if own else "-")
         rows.append(cells)
     return markdown(heading, rows)
 
@@ -178,21 +199,31 @@ def ratios(sets: Figures, published: Figures) -> str:
     return markdown(["largest ratio", "0", ".2", ".4", ".6", ".8"], rows)
 
 
+def table1(kept: Figures, published: Figures) -> str:
+    """Make table 1: their metrics, and ours with the models of preset mini."""
+    theirs, ours = published["mars"]["table1"], kept["table1"]
+    rows = [[name, *map(number, [*values, *ours["rows"][name]])] for name, values in theirs["rows"].items()]
+    return markdown(["", *theirs["columns"], *(f"ours: {column}" for column in ours["columns"])], rows)
+
+
 def aspects(sets: Figures, published: Figures) -> str:
-    """Make LS_Score's table of Newsroom: Spearman's rho by aspect."""
+    """Make LS_Score's table of Newsroom: Spearman's rho by aspect, theirs and ours."""
     theirs, own = published["ls_score"]["newsroom"], sets["newsroom"]["aspects"]
-    metrics, nothing = [*theirs, "MARS", "length"], [None] * 4
+    nothing = [None] * 4
     rows = []
-    for place, aspect in enumerate(("coherence", "fluency", "informativeness", "relevance")):
-        rows.append([f"{aspect}: theirs", *(number(theirs.get(metric, nothing)[place]) for metric in metrics)])
-        rows.append(["ours", *(number(own.get(OURS.get(metric, metric), nothing)[place]) for metric in metrics)])
-    return markdown(["Spearman", *metrics], rows)
+    for metric in (*theirs, "MARS", "length"):
+        pairs = zip(theirs.get(metric, nothing), own.get(OURS.get(metric, metric), nothing), strict=True)
+        rows.append([metric, *(number(value) for pair in pairs for value in pair)])
+    names = ("coherence", "fluency", "informativeness", "relevance")
+    return markdown(["Spearman", *(cell for name in names for cell in (name, "ours"))], rows)
 
 
 TABLES: dict[str, Callable[[Figures, Figures], str]] = {
     "data": data,
     **{task: partial(agreement, task) for task in SETS},
-    "attacks": attacks,
+    "all_rows": all_rows,
+    "reorder": partial(attacks, "reorder"),
+    "retrieve": partial(attacks, "retrieve"),
     "ratios": ratios,
     "aspects": aspects,
 }

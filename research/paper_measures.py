@@ -24,6 +24,15 @@ from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval
 from mars_score.text import split_words
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
+# The texts of the paper's Table 1.
+TABLE1 = {
+    "context": "Wendy was driving down the road. She heard her car making a noise. She pulled over to examine the "
+    "problem. There was nothing but oil all on the road from her car.",
+    "reference": "She called for help and waited to get her car fixed.",
+    "candidate": "Her fears were confirmed when her engine was smoking.",
+    "reorder": "her confirmed engine fears her when was were smoking.",
+    "retrieve": "She heard her car making a noise.",
+}
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
 RATIOS = (0.0, 0.2, 0.4, 0.6, 0.8)
 DEFAULT = RATIOS.index(0.6)
@@ -87,7 +96,7 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
             ratings = {row["id"]: row["ratings"] for row in read_rows(path).rows}
             kept["sets"][name]["aspects"] = measuring.aspects(ratings)
         target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-    kept["example"] = example()
+    kept["example"], kept["table1"] = example(), table1()
     target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 
@@ -193,7 +202,7 @@ class Measuring:
 
 def example() -> dict[str, Any]:
     """Score the first story of examples/ step by step, as tables: words, templates and candidates."""
-    stories = [json.loads(line) for line in STORIES.read_text(encoding="utf-8").splitlines()]
+    stories = read_stories()
     corpus = [text for story in stories for text in story["references"]]
     context, reference = stories[0]["context"], stories[0]["references"][0]
     candidates = {one["text"]: one["kind"] for one in stories[0]["candidates"]}
@@ -235,6 +244,24 @@ def example() -> dict[str, Any]:
         "candidates": {"columns": [*shown, "cosine, reference", *cosines, "MARS"], "rows": compared},
         "seconds": seconds(stories, corpus),
     }
+
+
+def table1() -> dict[str, Any]:
+    """Score the texts of the paper's Table 1 by each variant; IDF is counted over them and examples/."""
+    corpus = [text for story in read_stories() for text in story["references"]]
+    context, reference, *candidates = TABLE1.values()
+    rows = [Row(text, (reference,), context) for text in candidates]
+    scored = [
+        MarsScorer("mini", variant="paper", idf_corpus=[*corpus, reference]).score_rows(rows),
+        *(MarsScorer("mini", variant=variant).score_rows(rows) for variant in ("plus", "fast")),
+    ]
+    names, values = list(TABLE1)[2:], [[round(row.score, 3) for row in same] for same in zip(*scored, strict=True)]
+    return {"columns": ["`paper`", "`plus`", "`fast`"], "rows": dict(zip(names, values, strict=True))}
+
+
+def read_stories() -> list[dict[str, Any]]:
+    """Read the eight stories of examples/."""
+    return [json.loads(line) for line in STORIES.read_text(encoding="utf-8").splitlines()]
 
 
 def seconds(stories: Sequence[Mapping[str, Any]], corpus: Sequence[str]) -> dict[str, Any]:
