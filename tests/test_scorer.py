@@ -280,12 +280,12 @@ ENDLESS = [("They walk. " * 100, [text], "") for text in ("They walk.", "I read.
         (
             [*ROWS[1:], *ENDLESS],
             {"variant": "fast"},
-            [(TEXT_CUT, "2 of 4 rows (index 2, 3)"), (SENTENCES_CUT, "2 of 4 rows (2, 3)")],
+            [(TEXT_CUT, "2 of 4 rows (index 2, 3)"), (SENTENCES_CUT, "2 of 4 rows (index 2, 3)")],
         ),
         (
             [("No.", ["The mayor told a reporter about it. " * 12], "")],
             {"max_mask_ratio": 0.2, "planner": "none"},
-            [(REFERENCE_CUT, "(0)"), (TEXT_CUT, "(0)")],
+            [(REFERENCE_CUT, "(index 0)"), (TEXT_CUT, "(index 0)")],
         ),
     ],
 )

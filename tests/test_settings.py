@@ -193,7 +193,6 @@ def test_settings_of_another_variant_are_refused(name, value):
         ({"plan_step": 0.1, "planner": "none"}, "plan_step=0.1 has no effect with planner='none'"),
         ({"sigma": 0, "max_mask_ratio": 0}, "sigma=0 has no effect with max_mask_ratio=0"),
         ({"plan_step": 0.1, "max_mask_ratio": 0}, "plan_step=0.1 has no effect with max_mask_ratio=0"),
-        ({"task": "data", "use_context": False}, "task='data' has no effect with use_context=False"),
         ({"context_words": 2, "variant": "plus", "context_weight": 0}, "context_words=2.* with context_weight=0"),
         ({"max_pmi": 2, "variant": "fast"}, "max_pmi=2.* has no effect with likelihood_weight=0"),
         (

@@ -217,7 +217,8 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
             raise ValueError(
                 f"{name} has no effect with variant {settings.variant!r}; it belongs to variant {able}"
             )
-        if values[name] == before or values[name] == 0:  # no change, or nothing is asked for
+        is_off = name.endswith(("_weight", "_penalty")) and values[name] == 0
+        if values[name] == before or is_off:
             continue
         needing = name
         while needing in _NEEDS and _NEEDS[needing][0] in values:
