@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mars_score.explanation import Explanation
 
 ADDED = {"score": ("mars",), "augment": ("augmented_references", "augmentations")}  # columns of the output
+RESULTS = "results.jsonl"  # in the run's folder
 SHOWN = 3  # lowest, and highest, rows in the summary
 _CHECKED_TOGETHER = 512  # rows of the first pass
 
@@ -205,7 +206,7 @@ class Run:
         self._action = RowAction(action, arguments)
         self._input = InputFile(path, columns, settings.task)
         self._chunk_size = chunk_size
-        self._results = folder / "results.jsonl"
+        self._results = folder / RESULTS
         self._report = self._scorer.runtime.report
         self._idf: Idf | None = None  # of the file's references, or of the corpus
         self._rows = 0  # number of candidates
@@ -247,13 +248,10 @@ class Run:
             results = in_processes(action, chunks, workers)
         else:
             results = chain.from_iterable(action(self._scorer, rows) for rows in chunks)
-        with self._results.open("wb") as file:
+        with naming(self._results), self._results.open("wb") as file:
             for done, result in enumerate(results, 1):
-                with naming(self._results):
-                    file.write(result + b"\n")
+                file.write(result + b"\n")
                 self._report(action.name, done, self._rows)
-            with naming(self._results):
-                file.flush()
 
     def scores(self) -> Iterator[tuple[Chunk, list[RowScore]]]:
         """Yield the rows, some at a time, with their scores."""

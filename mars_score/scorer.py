@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -263,6 +264,10 @@ class MarsScorer:
             )
             for index, terms in zip(written, self._head.score(features), strict=True):
                 scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
+        for row, score in zip(rows, scores, strict=True):
+            if not math.isfinite(score.score):
+                fault = f"the score of {row.candidate!r:.60} is {score.score}, no finite number"
+                raise ValueError(f"{fault}; a model or head of these settings gives such values: use another")
         return scores
 
     def _score_plus(self, rows: Sequence[Row]) -> list[RowScore]:

@@ -370,6 +370,55 @@ def test_columns_of_other_names(score, failing, write):
     )
 
 
+def test_plural_and_nested_names_of_columns(score, failing, write):
+    rows = [{"predictions": [["a"]], "references": ["a"], "contexts": "q", "doc": {"question": "q"}}]
+    assert json.loads(score(write(rows), "--json")[1])["scores"] == [1.0]
+    assert json.loads(score(write(rows), "--json", "--context-column", "doc.question")[1])["scores"] == [1.0]
+    assert "column 'doc.text' is missing" in failing("score", write(rows), "--context-column", "doc.text")
+    both = write([{**rows[0], "prediction": "a"}])
+    assert failing("score", both).startswith(f"{both}:1: columns 'prediction' and 'predictions' could both hold")
+
+
+def test_lists_and_objects_in_cells(score, failing, write, tmp_path):
+    """They are as those of JSON; a column of which some cells hold none is refused."""
+    path, out = tmp_path / "rows.csv", tmp_path / "out.jsonl"
+    text = json.dumps(["x y", "c z"]).replace('"', '""')
+    path.write_text(f'prediction,reference,context\nc d,"{text}",one\na b,"[\'a b\']",\n')
+    code, printed, err = score(path, "--json", "--chunk-size", 1, "--out", out, "--quiet")
+    assert (code, json.loads(printed)["scores"]) == (0, [0.5, 1.0])
+    assert (
+        err == f"mars: notice: {path}:2: column 'reference' and the others of its column hold lists or objects, "
+        "and are taken as such\n"
+    )
+    assert [row["reference"] for row in jsonl.read(out)] == [["x y", "c z"], ["a b"]]
+    with path.open("a") as file:
+        file.write("a,a text,\n")
+    error = failing("score", path, "--chunk-size", 1, "--variant", "fast")
+    assert error.startswith(f"{path}:4: column 'reference' holds a text, but {path}:2: column 'reference' a list")
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_standard_input_may_be_csv(score, failing, monkeypatch, tmp_path, separator):
+    path = tmp_path / "rows.txt"
+    path.write_text("\n".join(map(separator.join, [("prediction", "reference", "context"), ("a b", "a c", "d")])))
+    with path.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert json.loads(score("-", "--json")[1])["scores"] == [0.5]
+
+
+def test_names_of_files_do_not_reach_the_terminal_as_they_are(run, failing, tmp_path):
+    name = "rows\x1b[31m\x07\u202e.jsonl"
+    path = tmp_path / name
+    assert "rows [31m .jsonl" in " ".join(failing("score", path).split())
+    jsonl.write(path, ROWS)
+    rows = [{**ROWS[0], "prediction": "q"}, *ROWS[1:]]
+    other = jsonl.write(tmp_path / "other.jsonl", rows)
+    for argv in (["compare", path, other], ["compare", path, other, "--table", "markdown"], ["references", path]):
+        code, out, err = run(*argv, "--preset", "mini", *(word_recall.OPTIONS if argv[0] == "compare" else []))
+        assert code == 0
+        assert not set("\x1b\x07\u202e") & set(out + err)
+
+
 def test_files_that_are_not_there(failing, write, tmp_path, scorers):
     missing = tmp_path / "missing.jsonl"
     assert failing("score", missing) == f"{missing}: No such file or directory"

@@ -1,10 +1,14 @@
 """Thresholds for builds: ``mars score --fail-under`` and ``--fail-rows-under``."""
 
 import json
+import math
+from dataclasses import replace
 
 import jsonl
 import pytest
 import word_recall
+
+from mars_score import runs, scorer
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
@@ -44,6 +48,19 @@ def test_a_build_that_fails(score, tmp_path):
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 3  # written all the same
     code, out, _ = score("--fail-under", 0.51, "--json")
     assert (code, len(json.loads(out)["scores"])) == (3, 3)
+
+
+def test_a_score_that_is_no_number_passes_no_gate(score, monkeypatch):
+    """It is refused where it enters; if one comes through nevertheless, it is below every threshold."""
+    plus, row_from_dict = scorer.plus, runs.row_from_dict
+    with monkeypatch.context() as patch:
+        patch.setattr(scorer, "plus", lambda *args: [replace(term, value=math.nan) for term in plus(*args)])
+        code, out, err = score("--fail-under", 0.1)
+    assert (code, out) == (2, "")
+    assert "the score of 'a b' is nan, no finite number" in err
+    monkeypatch.setattr(runs, "row_from_dict", lambda *args: replace(row_from_dict(*args), score=math.nan))
+    for options in (("--fail-under", -9), ("--fail-rows-under", -9)):
+        assert score(*options)[0] == 3
 
 
 def test_the_lowest_of_many_rows_are_shown(score):

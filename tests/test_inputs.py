@@ -15,9 +15,11 @@ import pytest
 
 import mars_score
 from mars_score import MarsScorer
+from mars_score.data.cells import value_of_cell
 from mars_score.data.frames import columns_of
-from mars_score.data.readers import stream_rows
+from mars_score.data.readers import file_rows, stream_rows
 from mars_score.data.validation import check_candidates, check_contexts, check_references, check_rows
+from mars_score.data.values import get_field
 from mars_score.errors import BLANK, MarsWarning
 from mars_score.text import as_prose, windows
 
@@ -174,6 +176,75 @@ def test_tables_that_are_wrong(table, columns, message):
         MarsScorer("mini", variant="plus", language_model="no/model").score(table, columns=columns)
 
 
+@pytest.mark.parametrize("make", [iter, lambda rows: (row for row in rows)])
+def test_streams_of_rows_are_consumed(tiny, make):
+    assert tiny.score(make(ROWS)).scores == tiny.score(ROWS).scores
+
+
+def test_tables_that_are_yet_to_be_computed(tiny):
+    expected = tiny.score(ROWS).scores
+    stream = datasets.IterableDataset.from_generator(lambda: iter(ROWS))
+    assert tiny.score(stream).scores == expected
+    assert tiny.score(pytest.importorskip("polars").LazyFrame(NESTED)).scores == expected
+    texts = (row["prediction"] for row in ROWS)  # no rows, but a column
+    assert tiny.score(texts, COLUMNS["reference"], COLUMNS["context"]).scores == expected
+
+
+def test_nested_columns_and_answers_of_harnesses(tiny):
+    rows = [
+        {
+            "doc": {"question": row["context"], "answers": [row["reference"]]},
+            "arguments": {"gen_args_0": {"arg_0": row["context"]}},
+            "filtered_resps": [[row["prediction"]]],
+            "doc.id": 3,
+        }
+        for row in ROWS
+    ]
+    expected = tiny.score(ROWS).scores
+    for context in ("doc.question", "arguments.gen_args_0.arg_0"):
+        names = {"prediction": "filtered_resps", "reference": "doc.answers.0", "context": context}
+        for table in (rows, pd.DataFrame(rows)):
+            assert tiny.score(table, columns=names).scores == expected
+    with pytest.raises(ValueError, match=r"no column 'doc\.title'"):
+        tiny.score(rows, columns={**names, "context": "doc.title"})
+    assert get_field({"a.b": 1, "a": {"b": 2}}, "a.b") == 1  # a name that is there comes first
+    assert get_field({"a.b": {"c": 2}}, "a.b.c") == 2
+    with pytest.raises(TypeError, match=r"predictions\[0\] must be a string, got list"):
+        tiny.score([[["a", "b"]]], ["a"], ["b"])
+
+
+LISTS = [["She went by bus."], COLUMNS["reference"][1]]
+
+
+@pytest.mark.parametrize("write", [json.dumps, repr])
+def test_lists_and_objects_in_cells_are_taken_as_such(tiny, write):
+    expected = tiny.score(COLUMNS["prediction"], LISTS, [{"passages": [text]} for text in COLUMNS["context"]])
+    cells = pd.DataFrame(
+        {
+            **COLUMNS,
+            "reference": list(map(write, LISTS)),
+            "context": [write({"passages": [text]}) for text in COLUMNS["context"]],
+        }
+    )
+    with pytest.warns(MarsWarning, match=r"column '(reference|context)'\[0\] and the others .* lists or objects"):
+        assert tiny.score(cells).scores == expected.scores
+    cells.loc[1, "reference"] = "He waited."
+    with pytest.raises(ValueError, match=r"'reference'\[1\] holds a text, but column 'reference'\[0\] a list"):
+        tiny.score(cells)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", "[]", "{'a'}", "['a'", "[x for x in y]", "{'a': 1}", "[['a']]", "[1] a"]
+)
+def test_what_is_no_list_of_texts_is_a_text(text):
+    assert value_of_cell(text, "reference") == text
+
+
+@pytest.mark.parametrize("text", ["__import__('os').getcwd()", "[open('x')]", "[" * 100_000, "{" + "1:" * 9999])
+def test_cells_are_never_run(text):
+    assert value_of_cell(text, "context") == text
+
+
 # Results
 
 
@@ -235,7 +306,9 @@ TASKS = [  # context, its text, its task where nobody says another
 def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context, text, task):
     def tasks(**options):
         rows = check_rows(["a", "a"], [context, "b"], use_context=True, **options)
-        kept = isinstance(context, str) and rows[0].task != "text"  # their line breaks may separate turns or fields
+        kept = (
+            isinstance(context, str) and rows[0].task != "text"
+        )  # their line breaks may separate turns or fields
         assert rows[0].context == (context if kept else text)
         return [row.task for row in rows]
 
@@ -345,3 +418,44 @@ def test_the_first_line_tells_formats_apart_where_a_name_does_not(tmp_path, text
     path = tmp_path / "standard input"
     path.write_text("\ufeff" + text, encoding="utf-8", newline="")
     assert list(stream_rows(path)) == [{"a": "1", "b": "x y"}]
+
+
+QUOTES = [
+    ('"So far so good', "All is well.", "How is it?"),
+    ("It broke.", "It is broken.", "What happened?"),
+    ('All done"', "It is done.", "Is it done?"),
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quotes_of_tsv_are_letters(tmp_path, end):
+    path = tmp_path / "rows.tsv"
+    lines = ["\t".join(row) for row in [("prediction", "reference", "context"), *QUOTES]]
+    path.write_text(end.join(lines) + end, newline="")
+    assert [tuple(row.values()) for row in stream_rows(path)] == QUOTES
+    assert [row.number + 1 for row in file_rows(path)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("rows.jsonl", '{"a": 1}\n{"a": 2}\n', [1, 2]),
+        ("rows.json", '[{"a": 1},\n\n {"a":\n 2}, {"a": 3}]', [1, 3, 4]),
+        ("rows.csv", 'a,b\n1,"x\ny"\n\n2,z\n"3",""\n', [2, 5, 6]),
+        ("rows.tsv", "a\tb\n1\tx\n\n2\t\n", [2, 4]),
+    ],
+)
+def test_rows_are_named_by_their_lines(tmp_path, name, text, lines):
+    path = tmp_path / name
+    path.write_text(text, newline="")
+    assert [row.number + 1 for row in file_rows(path)] == lines
+    assert [row.values["a"] for row in file_rows(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
+
+
+def test_long_lists_are_read_entry_by_entry(tmp_path):
+    rows = [{"a": "\u05e9" * (number % 70) * 97, "b": ["]", '"', "\\"]} for number in range(500)]
+    for indent in (None, 1):
+        (tmp_path / "rows.json").write_text(
+            json.dumps(rows, ensure_ascii=bool(indent), indent=indent), encoding="utf-8"
+        )
+        assert list(stream_rows(tmp_path / "rows.json")) == rows

@@ -1,11 +1,15 @@
 """Runs over files: streamed, stopped and begun again, by several processes; with real tiny models."""
 
 import decimal
+import errno
+import gzip
+import io
 import itertools
 import json
 import math
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,8 +27,9 @@ from pyarrow import parquet
 from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.cli import main
+from mars_score.data.files import read_chunks
 from mars_score.data.readers import stream_rows
-from mars_score.data.writers import is_stream
+from mars_score.data.writers import RUN_PREFIX, is_stream, naming, temporary_folder
 from mars_score.errors import BLANK, WorkerError
 from mars_score.rows import Row
 from mars_score.workers import RowAction, in_processes, worker_of
@@ -151,6 +156,102 @@ def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, failing)
     )
 
 
+def test_a_full_disk_is_named_with_the_file(tmp_path, monkeypatch):
+    with pytest.raises(OSError, match="No space left") as caught, naming(tmp_path / "rows"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.filename == str(tmp_path / "rows")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+@pytest.mark.usefixtures("word_models")
+def test_a_disk_that_is_full_while_results_are_kept(tmp_path, failing, monkeypatch):
+    monkeypatch.setattr("mars_score.runs.RESULTS", "/dev/full")
+    path = write(tmp_path / "rows.jsonl", make_rows(3))
+    assert failing("score", path, "--variant", "fast") == "/dev/full: No space left on device"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_run_removes_what_killed_ones_left(tmp_path):
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    with temporary_folder(RUN_PREFIX, tmp_path) as own:
+        left = tmp_path / own.name.replace(f"-{os.getpid()}-", f"-{killed.pid}-")
+        others = tmp_path / f"{RUN_PREFIX}00000000-{killed.pid}-another-machine"
+        left.mkdir(), others.mkdir()
+        killed.wait()
+        with temporary_folder(RUN_PREFIX, tmp_path) as second:
+            assert {path.name for path in tmp_path.iterdir()} == {own.name, second.name, others.name}
+    assert list(tmp_path.iterdir()) == [others]
+
+
+PEAK = """
+import resource, sys
+from mars_score.cli import main
+code = main(["score", sys.argv[1], "--variant", "fast", "--quiet"])
+print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def repeated(number, size):
+    """A column of a long text that Parquet holds once, and a list of it in one row."""
+    text = pyarrow.array(["a" * size])
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * number, pyarrow.int32()), text)
+    lists = pyarrow.ListArray.from_arrays(pyarrow.array([0, number], pyarrow.int32()), texts)
+    buffers = [pyarrow.BufferOutputStream() for _ in range(2)]
+    for sink, table in zip(buffers, (pyarrow.table({"a": texts}), pyarrow.table({"a": lists})), strict=True):
+        parquet.write_table(table, sink, compression="zstd")
+    return [buffer.getvalue().to_pybytes() for buffer in buffers]
+
+
+def compressed(start, part, number):
+    sink = io.BytesIO()
+    with gzip.GzipFile(fileobj=sink, mode="wb", compresslevel=1) as file:
+        file.write(start)
+        for _ in range(number):
+            file.write(part)
+    return sink.getvalue()
+
+
+BOMBS = {  # files of less than 3 MB that would take over 1.5 GB
+    "rows.jsonl.gz": lambda: compressed(b'{"a": "', b"a" * 2**20, 600),
+    "rows.csv.gz": lambda: compressed(b"a,b\n", b"a" * 2**20, 600),
+    "rows.tsv.gz": lambda: compressed(b"a\tb\n", b"a" * 2**20, 600),
+    "rows.json.gz": lambda: compressed(b"[{}", b",{}" * 2**18, 100),
+    "deep.json.gz": lambda: compressed(b'[{"a": [{}', b",{}" * 2**18, 100),
+    "rows.parquet": lambda: repeated(500, 20_000_000)[0],
+    "lists.parquet": lambda: repeated(100_000, 100_000)[1],
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB")
+@pytest.mark.parametrize("name", BOMBS)
+def test_small_files_do_not_fill_memory(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(BOMBS[name]())
+    assert path.stat().st_size < 3_000_000
+    command = [sys.executable, "-c", PEAK, str(path)]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    code, peak = map(int, process.stdout.split())
+    assert code == 2
+    assert peak < 1500
+    assert process.stderr.startswith(f"mars: error: {path}")
+    assert process.stderr.count("\n") == 1
+
+
+def test_files_that_are_held_whole_have_a_limit(tmp_path, failing, monkeypatch):
+    monkeypatch.setattr("mars_score.data.files.LARGEST_FILE", 50_000)
+    path = write(tmp_path / "rows.jsonl", make_rows(200))
+    error = failing("compare", path, path, "--variant", "fast")
+    assert re.match(rf"{re.escape(str(path))}:\d+: over 50,000 bytes of rows", error)
+
+
+def test_chunks_have_a_limit_of_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("mars_score.data.files._LARGEST_CHUNK", 5000)
+    path = write(tmp_path / "rows.jsonl", make_rows(40))
+    sizes = [len(chunk.rows) for chunk in read_chunks(path, 30)]
+    assert sum(sizes) == 40
+    assert max(sizes) < 20
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 def test_a_closed_standard_output_is_refused(tmp_path):
     command = ["sh", "-c", '"$@" >&-', "sh", *MARS, "score", str(tmp_path / "rows.jsonl")]
@@ -258,7 +359,7 @@ def wait_until(condition, seconds=180):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_what_a_stopped_process_leaves(models, tmp_path, number, status):
     """Neither a copy of standard input nor the run's folder."""
     texts, folder = tmp_path / "temporary", tmp_path / "out"

@@ -17,6 +17,7 @@ from mars_score.rows import Row
 
 LARGEST_FILE = 2**29  # bytes in memory of a file that is read whole
 _LARGEST_CHUNK = 2**26  # bytes of rows that are worked on together; less than one row more
+_BYTES_PER_ROW = 128  # in memory, besides its values
 _MISSING = object()
 
 
@@ -93,7 +94,7 @@ def read_rows(path: str | os.PathLike[str]) -> RowFile:
     rows, size = [], 0
     for row in file_rows(path):
         rows.append(row)
-        size += _bytes_of(row.values)
+        size += _bytes_of(row.values) + _BYTES_PER_ROW
         if size > LARGEST_FILE:
             fault = f"over {LARGEST_FILE:,} bytes of rows, which this command holds in memory"
             raise ValueError(f"{os.fspath(path)}:{row.number + 1}: {fault}; give it a part of the file")

@@ -21,7 +21,7 @@ def in_memory(data: Any) -> Any:
         return [*first, *data] if first and isinstance(first[0], Mapping) else chain(first, data)
     if is_table(data) and hasattr(data, "collect"):  # polars.LazyFrame
         return data.collect()
-    if is_table(data) and not hasattr(data, "__getitem__"):  # datasets.IterableDataset
+    if is_table(data) and not hasattr(data, "__len__"):  # datasets.IterableDataset
         return list(data)
     return data
 

@@ -73,6 +73,7 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 def file_rows(path: str | os.PathLike[str]) -> Iterator[FileRow]:
     """Yield the rows of a file with their numbers; formats and errors as for :func:`stream_rows`."""
     name = os.fspath(path)
+    rows: Iterator[FileRow]
     if os.path.isdir(path):
         rows = map(FileRow, count(), _saved_rows(name))
     elif name.lower().endswith(".parquet"):

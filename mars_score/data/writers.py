@@ -1,6 +1,7 @@
 """Writers of rows: a file has the format of its name, and stands beside its target until it is complete."""
 
 import csv
+import errno
 import gzip
 import json
 import os
@@ -22,6 +23,7 @@ STDOUT = "-"  # as a name of an output
 _ROW_GROUP_SIZE = 4096  # rows of Parquet files
 _ROW_GROUP_BYTES = 2**26  # of the same rows as JSON
 _NOT_IN_TSV = "\t\n\r"
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 RUN_PREFIX = ".mars-run-"
 
 
@@ -73,15 +75,13 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let an error of writing, such as that of a full disk, name the file."""
+    """Let an error of a full disk name the file."""
     try:
         yield
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        if error.errno is None or error.filename is not None:
+        if error.errno not in _FULL or error.filename is not None:
             raise
-        raise OSError(error.errno, error.strerror or os.strerror(error.errno), os.fspath(path)) from None
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def is_stream(out: str) -> bool:
