@@ -62,7 +62,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
-    sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
+    with scoring() as notices:
+        sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
+    print_notices(notices)
     from mars_score.meta.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
 

@@ -36,14 +36,20 @@ def print_notices(notices: Iterable[str]) -> None:
 
 def print_error(line: str) -> None:
     """Print a line to standard error, without what a terminal would obey."""
-    print("mars: " + "".join(sign if sign.isprintable() else " " for sign in line), file=sys.stderr)
+    print(f"mars: {_shown(line)}", file=sys.stderr)
 
 
 def print_line(line: str) -> None:
     """Print to standard output, without what a terminal would obey; characters it lacks become question marks."""
     encoding = sys.stdout.encoding or "utf-8"
-    line = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in line)
-    print(line.encode(encoding, "replace").decode(encoding))
+    print(_shown(line).encode(encoding, "replace").decode(encoding))
+
+
+def _shown(text: str) -> str:
+    """Replace characters that a terminal would obey by spaces; halves of characters are left to the encoding."""
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" or "\ud800" <= sign <= "\udfff" else " " for sign in text
+    )
 
 
 def show_table(table: Table, form: TableFormat = "text") -> None:
