@@ -2,7 +2,7 @@
 
     python -m research.paper                       # prints both pages with their tables made anew; needs no models
     python -m research.paper measure RATED_FOLDER  # runs the models and writes research/paper.json, in an hour
-    python -m research.paper example               # measures the examples of docs/paper.md alone, in two minutes
+    python -m research.paper example               # measures the examples of docs/paper.md alone, in minutes
 
 RATED_FOLDER holds newsroom.jsonl, openmeva_roc.jsonl, evouna_nq.jsonl, evouna_tq.jsonl and qa_feedback.jsonl, as
 for ``mars meta``; ``--sets`` measures some of them again. Published figures are in research/published.json.
