@@ -544,3 +544,12 @@ def test_no_time_left_is_told_before_a_tenth_is_done(monkeypatch, capsys):
         for done in (0, 9, 10):
             report("score", done, 100)
     assert [" left" in line for line in capsys.readouterr().err.splitlines()] == [False, False, True]
+
+
+def test_libraries_show_neither_bars_nor_reports(monkeypatch, capsys):
+    names = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "TRANSFORMERS_VERBOSITY")
+    for name in names:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    assert main(["--version"]) == 0
+    assert [os.environ[name] for name in names] == ["1", "1", "error"]
