@@ -117,6 +117,7 @@ CASES = [
     # What is only computed with, or how.
     *each(MASKED, q=0.5, reference_aggregation="mean", strip_urls_hashtags=False, mask_ratio_step=0.6),
     *each(MASKED, batch_size=1, progress=lambda *report: None),
+    *each(SCORED, clean=True),
     *each(SCORED, **RESCORED, variant="fast", reference_aggregation="mean", language="de", task="data"),
 ]
 
