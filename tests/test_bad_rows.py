@@ -29,8 +29,16 @@ BAD_ROWS = [
     ("context", [ASK, ASK], r"\[1\] is a second message of the user in sequence; join"),
     ("context", [ASK, BRIEF], r"\[1\] is a message of the system, which must be the first"),
     ("context", [{**ASK, "role": "x"}], r"\[0\]\[\"role\"\] must be one of .*, got 'x'"),
-    ("context", [{"content": "x"}], r"\[0\] must be a message with \"role\" and \"content\" \(keys here: 'content'\)"),
-    ("context", [{"role": "user"}], r"\[0\] must be a message with \"role\" and \"content\" \(keys here: 'role'\)"),
+    (
+        "context",
+        [{"content": "x"}],
+        r"\[0\] must be a message with \"role\" and \"content\" \(keys here: 'content'\)",
+    ),
+    (
+        "context",
+        [{"role": "user"}],
+        r"\[0\] must be a message with \"role\" and \"content\" \(keys here: 'role'\)",
+    ),
     ("context", [{**ASK, "content": " "}], r"\[0\]\[\"content\"\] is blank; leave the message out"),
     ("context", [ASK, "text"], "must be a string, got dict"),
     ("context", {"passages": 5}, PASSAGES),

@@ -105,7 +105,13 @@ CASES = [
     *each(MASKED, "infills", "encodings", language_model=OTHER, sigma=2, planner="self", use_context=False),
     *each(MASKED, "infills", "encodings", dtype="float32", language="de", max_context_tokens=1),
     *each(MASKED, "infills", "encodings", pos_weights={"ADJ": 9.0, "NOUN": 0.1, "PROPN": 0.1, "VERB": 9.0}),
-    *each(MASKED, "infills", "encodings", max_mask_ratio=0.9, idf_corpus=["Her old home.", "Old car.", "Home."]),
+    *each(
+        MASKED,
+        "infills",
+        "encodings",
+        max_mask_ratio=0.9,
+        idf_corpus=["The took her.", "Took the.", "Her took.", "Rain."],
+    ),
     *each(PLANNED, "infills", plan_step=0.51, plan_iterations=2, plan_temperature=1.2, plan_norm_exponent=1.5),
     *each(PLANNED, "infills", plan_fusion=0.9),
     *each(MASKED, "encodings", encoder=OTHER),
@@ -275,7 +281,7 @@ PROCESS = """if True:
     ids=",".join,
 )
 def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_process_which_loads_no_model(
-    named, store, settings
+    named, store, settings, few_references
 ):
     settings = {**named, **settings}
     results = []
