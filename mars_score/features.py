@@ -19,8 +19,8 @@ from mars_score.text import Premises, choose_premises, is_english, sentences, wi
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
+    from mars_score.model_calls import ModelCalls
     from mars_score.models.encoder import Encoding
-    from mars_score.models.model_calls import ModelCalls
     from mars_score.models.nli import Entailment
     from mars_score.models.tagger import Tagger
 

@@ -23,8 +23,8 @@ from mars_score.explanation import Explanation
 from mars_score.features import augment_references, paper_similarities, plus_features
 from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
 from mars_score.metrics.plus import plus
+from mars_score.model_calls import ModelCalls
 from mars_score.models.fingerprints import cached_fingerprints
-from mars_score.models.model_calls import ModelCalls
 from mars_score.models.running import check_device
 from mars_score.models.tagger import Tagger
 from mars_score.results import MarsResult

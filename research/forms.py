@@ -21,7 +21,7 @@ from mars_score import MarsScorer
 from mars_score.features import plus_features
 from mars_score.meta.rated import RatedSet
 from mars_score.metrics.plus import FAST, Features, PlusConfig, plus, repetition, term_names
-from mars_score.models.model_calls import ModelCalls
+from mars_score.model_calls import ModelCalls
 from mars_score.rows import LogProbability, Row, weighted_sum
 from research.agreement import drawn, pearson
 from research.sets import KINDS, read_sets

@@ -16,7 +16,7 @@ import numpy as np
 from mars_score.data.files import Columns, read_rows
 from mars_score.learning.ratings import Floats
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
-from mars_score.models.model_calls import ModelCalls
+from mars_score.model_calls import ModelCalls
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.text import TaggedWord, sentences, split_words
