@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score import errors
+from mars_score.errors import (
+    CONTEXT_CUT,
+    CONTRADICTED,
+    FEW_DOCUMENTS,
+    NOT_ENGLISH,
+    REFERENCE_CUT,
+    SENTENCES_CUT,
+    TEXT_CUT,
+    UNKNOWN,
+    UNTAGGED,
+)
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
 from mars_score.metrics.plus import LIKELY, Features, PlusConfig, contradiction, term_names
 from mars_score.models import mini_nli
@@ -24,7 +34,7 @@ if TYPE_CHECKING:
     from mars_score.models.nli import Entailment
     from mars_score.models.tagger import Tagger
 
-FEW_DOCUMENTS = 10  # different texts below which IDF says little
+MIN_DOCUMENTS = 10  # different texts below which IDF says little
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 Pair = tuple[str, str]  # context and reference
 
@@ -119,14 +129,12 @@ class _Outputs:
         encodings = [self._encodings[text] for text in needs.texts]
         log_p = self._log_p.get((row.context, row.candidate)) if "likelihood" in needs.terms else None
         flags = {
-            errors.CONTEXT_CUT: log_p is not None and log_p.truncated,
-            errors.TEXT_CUT: any(one.truncated for one in encodings),
-            errors.UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in encodings[: 1 + len(row.references)]),
-            errors.NOT_ENGLISH: bool(row.candidate)
-            and config.contradiction_penalty > 0
-            and not needs.reads_language,
-            errors.SENTENCES_CUT: len(needs.premises) == config.max_sentences < len(sentences(row.candidate)),
-            errors.CONTRADICTED: any(self._contradictions[one] > LIKELY for one in needs.premises),
+            CONTEXT_CUT: log_p is not None and log_p.truncated,
+            TEXT_CUT: any(one.truncated for one in encodings),
+            UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in encodings[: 1 + len(row.references)]),
+            NOT_ENGLISH: bool(row.candidate) and config.contradiction_penalty > 0 and not needs.reads_language,
+            SENTENCES_CUT: len(needs.premises) == config.max_sentences < len(sentences(row.candidate)),
+            CONTRADICTED: any(self._contradictions[one] > LIKELY for one in needs.premises),
         }
         return frozenset(notice for notice, flag in flags.items() if flag)
 
@@ -224,7 +232,7 @@ def augment_references(
     calls.runtime.report("mask", len(different), len(different))
     blanked = [(context, one) for (context, _), masked in templates.items() for _, one in masked if one.blanks]
     filled = calls.infill(blanked, config)
-    flags = {errors.UNTAGGED: not tagger.tags, errors.FEW_DOCUMENTS: idf.documents < FEW_DOCUMENTS}
+    flags = {UNTAGGED: not tagger.tags, FEW_DOCUMENTS: idf.documents < MIN_DOCUMENTS}
     notices = frozenset(notice for notice, flag in flags.items() if flag)
     return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
 
@@ -243,9 +251,9 @@ def _join_infills(
         for (ratio, template), one in zip(templates, infilled, strict=True)
     )
     if any(one and one.context_cut for one in infilled):
-        notices |= {errors.CONTEXT_CUT}
+        notices |= {CONTEXT_CUT}
     if any(one and one.reference_cut for one in infilled):
-        notices |= {errors.REFERENCE_CUT}
+        notices |= {REFERENCE_CUT}
     return AugmentedReference(reference, infills, notices)
 
 
@@ -272,8 +280,8 @@ def paper_similarities(
         human = [encodings[text] for one in references for text in (candidate, one.reference)]
         every = [encodings[text] for one in references for text in (candidate, *one.texts)]
         flags = {
-            errors.TEXT_CUT: any(one.truncated for one in every),
-            errors.UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in human),
+            TEXT_CUT: any(one.truncated for one in every),
+            UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in human),
         }
         return frozenset(notice for notice, flag in flags.items() if flag)
 

@@ -39,7 +39,7 @@ def tiny_nli_in_presets(monkeypatch, request, nli):
 def few_references_are_enough(monkeypatch, request):
     """No notice of few references for IDF, which nearly all tests have, but for a test with ``few_references``."""
     if "few_references" not in request.fixturenames:
-        monkeypatch.setattr(features, "FEW_DOCUMENTS", 0)
+        monkeypatch.setattr(features, "MIN_DOCUMENTS", 0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.learning.heads import HeadFolder
 from mars_score.model_calls import ModelCalls
 from mars_score.models.running import exclusive, ordinary_mode, position_limit
 from mars_score.rows import Row, RowScore, Term
@@ -37,6 +36,24 @@ WINDOW_WORDS, NEAREST_WINDOWS = 100, 2  # of the context: size, and how many are
 START = (0.0, 2.0, 1.0)
 ALPHA, BETA = 0.01, 1.0  # of LS_Score's linguistic and semantic part: the paper's
 _LAYER = "1."  # begins the names of the weights of the layer on the transformer
+
+
+class SavedWeights(Protocol):
+    """The weights of a saved head: a :class:`mars_score.learning.heads.HeadFolder`."""
+
+    @property
+    def weights(self) -> Mapping[str, NDArray[Any]]:
+        """Return the weights by name."""
+
+    @property
+    def learned_from(self) -> Sequence[Mapping[str, Any]]:
+        """Return name and sizes of each data set."""
+
+    def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise HeadError where the weights have other names or shapes."""
+
+    def error(self, fault: str) -> Exception:
+        """Make the error for a fault of the weights."""
 
 
 class TextFeatures(NamedTuple):
@@ -64,7 +81,7 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
     batch_size: int
     window: int  # tokens of a sequence, special ones included
     extra_outputs: int  # outputs that are used in training only
-    saved: HeadFolder | None = None  # where the weights were loaded from
+    saved: SavedWeights | None = None  # where the weights were loaded from
 
     @classmethod
     def from_encoder(cls, calls: ModelCalls, outputs: int = 1) -> Self:
@@ -122,7 +139,7 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
         weights = {name: weight.detach().cpu().numpy() for name, weight in parameters.items()}
         return {name: weight[: self._rows(name, weight)] for name, weight in weights.items()}
 
-    def load_weights(self, saved: HeadFolder) -> None:
+    def load_weights(self, saved: SavedWeights) -> None:
         """Load the weights of a saved head; HeadError where they are those of another network."""
         saved.check_shapes({name: weight.shape for name, weight in self.trained_weights().items()})
         for name, array in saved.weights.items():
