@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import tiny_models
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from mars_score.errors import UNKNOWN, MarsWarning
+from mars_score.errors import UNKNOWN, MarsWarning, ModelUnavailableError
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
 
@@ -76,3 +78,31 @@ def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, variant):
     assert result.scores[:3] == [pytest.approx(1), 0, 0]
     assert result.rows[3].terms[0].value == (1 if variant == "fast" else 0)
     assert result.scores[3] < 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("change", [{"truncate_dim": 8}, {"max_seq_length": None}, {"max_seq_length": 10**6}])
+def test_encoders_that_cut_vectors_or_do_not_know_their_window(tiny_mini, tmp_path, change):
+    model = tiny_models.tiny_encoder(seed=4, n_positions=20)
+    for name, value in change.items():
+        setattr(model, name, value)
+    columns = (
+        ["She took a train. " * 20, "They lost."],
+        ["A truck took her home."] * 2,
+        ["The road was closed."] * 2,
+    )
+    scorers = [MarsScorer(**{**tiny_mini, "encoder": model}, variant="fast", store=tmp_path) for _ in range(2)]
+    first, stored = (scorer.score(*columns).scores for scorer in scorers)
+    assert np.isfinite(first).all()
+    assert first == stored
+    assert {name: getattr(model, name) for name in change} == change
+
+
+def test_word_vectors_without_a_tokenizer_of_transformers(tiny_mini):
+    tokenizer = tiny_models.word_tokenizer().backend_tokenizer
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+    settings = {**tiny_mini, "encoder": model, "store": False}
+    columns = ["They lost."], ["She took a train."], ["The road was closed."]
+    with pytest.raises(ModelUnavailableError, match="token vectors"):
+        MarsScorer(**settings, variant="fast").score(*columns)
+    assert -1 <= MarsScorer(**settings, variant="paper", max_mask_ratio=0).score(*columns).score <= 1

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import tiny_models
+import torch
 from tokenizers import Tokenizer
 
 from mars_score.cache import ResultStore
@@ -82,3 +83,48 @@ def test_what_has_no_fingerprint_is_not_stored(encoder, tmp_path):
     kept = {kind: count for kind, (count, _) in ResultStore(tmp_path).info().items() if count}
     assert kept == {"entailments": 2}  # Of the NLI model, which has a fingerprint.
     assert str(fingerprint(OwnEncoder(encoder, 1))) == "OwnEncoder@unknown"
+
+
+class OwnLayer(torch.nn.Linear):
+    """A layer of a user's own, which may compute anything."""
+
+
+def add_hook(model):
+    model[0].register_forward_hook(lambda *_: None)
+
+
+def replace_forward(model):
+    model[0].forward = lambda features, **_: features
+
+
+def replace_layer(model):
+    size = model[0].auto_model.config.hidden_size
+    model[0].auto_model.encoder.layer[0].output.dense = OwnLayer(2 * size, size)
+
+
+def hide_tensors(model):
+    model[1].shifts = [torch.ones(3)]
+
+
+@pytest.mark.parametrize("change", [add_hook, replace_forward, replace_layer, hide_tensors])
+def test_a_model_that_may_compute_anything_has_no_revision(change):
+    encoder = tiny_models.tiny_encoder(seed=4)
+    assert fingerprint(encoder).revision
+    change(encoder)
+    assert fingerprint(encoder).revision is None
+
+
+def change_private_attribute(model):
+    model[1]._scale = 2
+
+
+def change_buffer(model):
+    model[1].register_buffer("scale", torch.ones(1), persistent=False)
+
+
+@pytest.mark.parametrize("change", [change_private_attribute, change_buffer])
+def test_private_attributes_and_buffers_that_are_not_saved_count(change):
+    encoder = tiny_models.tiny_encoder(seed=4)
+    before = fingerprint(encoder)
+    change(encoder)
+    assert fingerprint(encoder).revision not in (None, before.revision)
