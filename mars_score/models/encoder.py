@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -13,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.running import BatchSize, exclusive, ordinary_mode
+from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
 RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
 Floats = NDArray[np.floating[Any]]
-_HEADER = struct.Struct("<c?fi")  # number type, truncated, unknown, number of token vectors (-1: none were wanted)
+# Number type, truncated, unknown, dimensions, and number and dimensions of token vectors (-1: none were wanted).
+_HEADER = struct.Struct("<c?fiii")
 # By number type how a sentence vector and how token vectors are kept.
 _TYPES: dict[bytes, tuple[str, str]] = {b"f": ("<f4", "<f2"), b"d": ("<f8", "<f8")}
 
@@ -42,23 +44,21 @@ class Encoding(NamedTuple):
     def to_bytes(self) -> bytes:
         """Write the encoding for the cache; nothing is rounded."""
         kind = b"d" if self.vector.dtype == np.float64 else b"f"
-        count = -1 if self.tokens is None else len(self.tokens)
+        shape = (-1, 0) if self.tokens is None else self.tokens.shape
         vectors = [self.vector] if self.tokens is None else [self.vector, self.tokens]
         parts = [part.astype(name).tobytes() for part, name in zip(vectors, _TYPES[kind], strict=False)]
-        return b"".join([_HEADER.pack(kind, self.truncated, self.unknown, count), *parts])
+        return b"".join([_HEADER.pack(kind, self.truncated, self.unknown, len(self.vector), *shape), *parts])
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> Encoding:
-        """Read what :meth:`to_bytes` wrote, into aligned memory: else the last bits of products differ."""
-        kind, truncated, unknown, count = _HEADER.unpack_from(stored)
+        """Decode what :meth:`to_bytes` wrote, into aligned memory: else products differ in their last bits."""
+        kind, truncated, unknown, size, count, width = _HEADER.unpack_from(stored)
         vector_type, token_type = map(np.dtype, _TYPES[kind])
-        token_bytes = max(count, 0) * token_type.itemsize
-        size = (len(stored) - _HEADER.size) // (vector_type.itemsize + token_bytes)
         vector = np.frombuffer(stored, vector_type, size, _HEADER.size).copy()
         if count < 0:
             return cls(vector, None, truncated, unknown)
-        tokens = np.frombuffer(stored, token_type, count * size, _HEADER.size + vector.nbytes).copy()
-        return cls(vector, tokens.reshape(count, size), truncated, unknown)
+        tokens = np.frombuffer(stored, token_type, count * width, _HEADER.size + vector.nbytes).copy()
+        return cls(vector, tokens.reshape(count, width), truncated, unknown)
 
 
 class SentenceEncoder:
@@ -80,8 +80,21 @@ class SentenceEncoder:
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
         """
-        with exclusive(self.model), ordinary_mode():
+        with exclusive(self.model), ordinary_mode(), self._within_positions():
             return self._batch.map(lambda batch: self._encode_batch(batch, tokens), texts, len, done)
+
+    @contextmanager
+    def _within_positions(self) -> Iterator[None]:
+        """Lower the model's window to the positions that it has, where its tokenizer does not know them."""
+        usual = getattr(self.model, "max_seq_length", None)
+        if self._limit is None or usual == self._limit:
+            yield
+            return
+        self.model.max_seq_length = self._limit
+        try:
+            yield
+        finally:
+            self.model.max_seq_length = usual
 
     def _encode_batch(self, texts: list[str], tokens: bool) -> list[Encoding]:
         wanted = {"output_value": None} if tokens else {"convert_to_tensor": True}
@@ -133,7 +146,7 @@ class SentenceEncoder:
     def _tokenizer(self) -> Any:
         """The encoder's tokenizer; None where it has none that tells special tokens apart."""
         tokenizer = getattr(self.model, "tokenizer", None)
-        return tokenizer if hasattr(tokenizer, "num_special_tokens_to_add") else None
+        return tokenizer if callable(tokenizer) and hasattr(tokenizer, "num_special_tokens_to_add") else None
 
     @cached_property
     def _special_tokens(self) -> tuple[int, int]:
@@ -141,10 +154,12 @@ class SentenceEncoder:
         special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
         return special.index(0), special[::-1].index(0)
 
-    @property
+    @cached_property
     def _limit(self) -> int | None:
-        limit = getattr(self.model, "max_seq_length", None)
-        return limit if isinstance(limit, int) else None
+        """The number of tokens of the window, special ones included; None: it is not known."""
+        transformer = getattr(self.model[0], "auto_model", None) if hasattr(self.model, "__getitem__") else None
+        limits = [getattr(self.model, "max_seq_length", None), transformer and position_limit(transformer)]
+        return min((limit for limit in limits if isinstance(limit, int)), default=None)
 
     @property
     def _prompt(self) -> str:
