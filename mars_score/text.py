@@ -87,11 +87,16 @@ def plain_words(text: str) -> list[str]:
 
 def is_english(text: str) -> bool:
     """Tell whether a text is probably English, by py3langid; one that gives no clue is not."""
-    return _english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
+    return english_probability(text) >= ENGLISH_PROBABILITY
+
+
+def english_probability(text: str) -> float:
+    """Return the probability that a text is English, by its first two thousand characters."""
+    return _identify(text[:_LANGUAGE_CHARACTERS])
 
 
 @lru_cache(maxsize=1024)
-def _english_probability(text: str) -> float:
+def _identify(text: str) -> float:
     return float(dict(_language_identifier().rank(text))["en"])
 
 
