@@ -160,6 +160,14 @@ def _listed(parts: Sequence[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
+def _count_notices(result: MarsResult, names: Sequence[str], where: Callable[[str, int], str]) -> list[str]:
+    """Write a sentence for each kind of notice; rows are named by their system and ``where``."""
+    counted, count = Notices(), len(result.rows) // len(names)
+    for index, row in enumerate(result.rows):
+        counted.add(where(names[index // count], index % count), row.notices)
+    return list(counted.sentences())
+
+
 def rank_systems(
     scorer: MarsScorer,
     systems: Mapping[str, Any],
@@ -213,10 +221,7 @@ def rank_systems(
     if from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
     scores = dict(zip(candidates, np.reshape(result.scores, (-1, len(rows))).tolist(), strict=True))
-    counted = Notices()
-    for index, row in enumerate(result.rows):
-        counted.add(where(list(candidates)[index // len(rows)], index % len(rows)), row.notices)
-    notices = list(counted.sentences())
+    notices = _count_notices(result, list(candidates), where)
     ranked = sorted(
         (
             SystemScore(name, tuple(own), mean_interval(own, codes, confidence=confidence))

@@ -223,18 +223,25 @@ def augment_references(
     calls.runtime.report("mask", 0, len(different))
     if idf is None:
         idf = Idf.count(tagger.lower_words(config.idf_corpus or corpus).values())
-    words = tagger.tag(reference for _, reference in different)
-    context_words = tagger.lower_words(context for context, _ in different)
-    templates = {
-        (context, reference): make_templates(reference, words[reference], context_words[context], idf, config)
-        for context, reference in different
-    }
+    templates = _mask(different, idf, config, tagger)
     calls.runtime.report("mask", len(different), len(different))
     blanked = [(context, one) for (context, _), masked in templates.items() for _, one in masked if one.blanks]
     filled = calls.infill(blanked, config)
     flags = {UNTAGGED: not tagger.tags, FEW_DOCUMENTS: idf.documents < MIN_DOCUMENTS}
     notices = frozenset(notice for notice, flag in flags.items() if flag)
     return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
+
+
+def _mask(
+    pairs: Sequence[Pair], idf: Idf, config: PaperConfig, tagger: Tagger
+) -> dict[Pair, list[tuple[float, Template]]]:
+    """Make the templates of each (context, reference), section 2.1."""
+    words = tagger.tag(reference for _, reference in pairs)
+    context_words = tagger.lower_words(context for context, _ in pairs)
+    return {
+        (context, reference): make_templates(reference, words[reference], context_words[context], idf, config)
+        for context, reference in pairs
+    }
 
 
 def _join_infills(
