@@ -20,6 +20,7 @@ UNTAGGED = "no spaCy pipeline of the language is installed and words are masked 
 FEW_DOCUMENTS = "IDF is counted over fewer than 10 different references; give more as idf_corpus (--idf-corpus)"
 OWN_SAMPLE = "a sample is the candidate itself and was left out"
 TOKEN_LISTS = "all references are single words: a list of tokens? join it, as each entry is a reference"
+CANDIDATE_TOKENS = "all candidates are single words: lists of tokens? join them, as each entry is a candidate"
 REASONING = "the candidate holds reasoning such as <think>, which counts; take it out with clean=True (--clean)"
 CLEANED = "reasoning or special tokens were taken out of the candidate"
 URLS_REMOVED = "URLs and hashtags were taken out of the texts of the row (see strip_urls_hashtags)"

@@ -17,7 +17,7 @@ from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.cleaning import prepare_row
 from mars_score.data.frames import columns_of, in_memory, is_tabular
 from mars_score.data.validation import check_candidate_lists, check_rows
-from mars_score.errors import BLANK, BLANK_CONTEXT, OWN_SAMPLE, Notices, warn
+from mars_score.errors import BLANK, BLANK_CONTEXT, CANDIDATE_TOKENS, OWN_SAMPLE, Notices, warn
 from mars_score.explain import explain
 from mars_score.explanation import Explanation
 from mars_score.features import augment_references, paper_similarities, plus_features
@@ -143,6 +143,9 @@ class MarsScorer:
         counts, tasks_here = [len(row.references) for row in rows], {row.task for row in rows}
         signature = make_signature(self.settings, counts, "" if samples is None else "given", tasks_here)
         notices = _warn(numbers, [row.notices for row in scores])
+        if len(rows) >= 3 * len(set(numbers)) and all(len(row.candidate.split()) == 1 for row in rows):
+            warn(CANDIDATE_TOKENS)
+            notices = (*notices, CANDIDATE_TOKENS)
         return MarsResult(scores, signature, notices, tuple(rows), tuple(numbers), explanations)
 
     @cached_fingerprints()

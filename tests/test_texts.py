@@ -6,7 +6,7 @@ import pytest
 
 from mars_score import MarsScorer
 from mars_score.data.cleaning import clean_text, has_reasoning, special_tokens
-from mars_score.errors import CLEANED, REASONING, TOKEN_LISTS
+from mars_score.errors import CANDIDATE_TOKENS, CLEANED, REASONING, TOKEN_LISTS
 from mars_score.text import is_english, normalise, plain_words, repeated_share
 
 REFERENCE = "She took the bus to school until the road was open."
@@ -165,3 +165,5 @@ def test_a_row_with_reasoning_is_noticed_or_cleaned(score):
 def test_lists_of_tokens_are_noticed(score):
     assert any(TOKEN_LISTS in notice for notice in score("She took it.", ["She", "took", "the", "bus", "."])[1])
     assert not any(TOKEN_LISTS in notice for notice in score("Bus.", ["bus", "by bus", "a bus"])[1])
+    assert CANDIDATE_TOKENS in score(["She", "took", "the", "bus", "."])[1]
+    assert CANDIDATE_TOKENS not in score(["Bus.", "A bus.", "By bus."])[1]
