@@ -1,4 +1,4 @@
-"""Features: what the models say of rows, each different text once; a term of weight 0 needs nothing."""
+"""Features: the model outputs of rows, each different text once; a term of weight 0 needs nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Needs(NamedTuple):
 
     @classmethod
     def of(cls, row: Row, config: PlusConfig, calls: ModelCalls) -> _Needs:
-        # mini-nli knows English alone; a record is of no language.
+        # mini-nli knows English alone; data records are not used to find the language.
         texts = [*row.references, *([row.context] if row.task != "data" else [])]
         reads_language = calls.models.entailment_model != mini_nli.NAME or is_english(" ".join(texts))
         terms = term_names(row, config, reads_language=reads_language)
@@ -86,7 +86,7 @@ class _Needs(NamedTuple):
 
 
 class _Outputs:
-    """What the models say of some rows, and the features that follow."""
+    """The model outputs of some rows, and the features that follow."""
 
     def __init__(self, rows: Sequence[_Needs], config: PlusConfig, calls: ModelCalls) -> None:
         self.rows, self._config = rows, config
@@ -99,7 +99,7 @@ class _Outputs:
         self._log_p = calls.log_probability(pairs, config.max_context_tokens)
         premises = [one for needs in rows for one in needs.premises]
         self._contradictions = contradiction_probabilities(premises, config, calls)
-        # Vectors are stacked and widened once for all rows.
+        # Vectors are stacked and converted to float32 once for all rows.
         self._context_vectors = cache(self._stack_windows)
         self._tokens = cache(lambda text: widened_tokens(self._encodings[text]))
 
@@ -139,7 +139,7 @@ class _Outputs:
         return frozenset(notice for notice, flag in flags.items() if flag)
 
     def _recall(self, row: Row, text: str) -> float:
-        # A text is itself even where the tokenizer leaves no token of it.
+        # Equal texts have recall 1, even if the tokenizer drops all of them.
         return 1.0 if text == row.candidate else token_recall(self._tokens(row.candidate), self._tokens(text))
 
     def _cosine(self, text: str, other: str) -> float:
@@ -181,7 +181,7 @@ def contradiction_probabilities(
     The second premise is classified only where the first may contradict the sentence.
     """
     verdicts: dict[Premises, list[tuple[float, float]]] = {item: [] for item in items}
-    entailed: dict[tuple[str, str], Entailment] = {}
+    judged: dict[tuple[str, str], Entailment] = {}
     for number in range(2):
         open_items = [
             item
@@ -190,9 +190,9 @@ def contradiction_probabilities(
             and all(contradicts >= config.min_contradiction for _, contradicts in known)
         ]
         pairs = (item.pairs[number] for item in open_items)
-        entailed |= calls.entails([pair for pair in pairs if pair not in entailed])
+        judged |= calls.entails([pair for pair in pairs if pair not in judged])
         for item in open_items:
-            verdicts[item].append(entailed[item.pairs[number]])
+            verdicts[item].append(judged[item.pairs[number]])
     return {item: contradiction(known, config) for item, known in verdicts.items()}
 
 
@@ -270,7 +270,7 @@ def paper_similarities(
     """Compare each candidate with the texts of each of its references (section 2.3).
 
     Args:
-        rows: candidates, and augmented references, which a blank candidate has not.
+        rows: candidates and augmented references; a blank candidate has no references.
         calls: the encoder.
 
     Returns:

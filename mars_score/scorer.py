@@ -105,7 +105,7 @@ class MarsScorer:
 
         Args:
             predictions: one candidate per row, stripped of outer white space; a blank one scores 0.0. Or a list of
-                candidates, which are scored each. Or, alone, a table: see
+                candidates, each of which is scored on its own. Or, alone, a table: see
                 :func:`mars_score.data.frames.columns_of`.
             references: a string or a list of strings per row; None: candidates are scored by their contexts
                 alone, as variants ``"plus"`` and ``"fast"`` can.
@@ -122,8 +122,8 @@ class MarsScorer:
             explain: also say why each score is what it is: ``explanations`` of the result.
 
         Returns:
-            Scores, mostly in [0, 1], higher is better, with all their details. A text that repeats itself or that
-            the language model finds unlikely may score below 0.
+            Scores, mostly in [0, 1], higher is better, with all their details. A text that repeats or contradicts,
+            or that the language model finds unlikely, may score below 0.
 
         Raises:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
@@ -192,7 +192,7 @@ class MarsScorer:
             )
 
     def prepare(self, rows: Iterable[Row]) -> list[Row]:
-        """Return checked rows as they are scored, without what ``clean`` and ``strip_urls_hashtags`` take out."""
+        """Return checked rows as they are scored, after ``clean`` and ``strip_urls_hashtags``."""
         return [self._prepare(row)[0] for row in rows]
 
     def _prepare(self, row: Row) -> tuple[Row, frozenset[str]]:
@@ -310,7 +310,7 @@ class MarsScorer:
     def _augment(
         self, rows: Sequence[Row], idf: Idf | None, *, blank_too: bool = False
     ) -> list[list[AugmentedReference]]:
-        """Augment references, of blank candidates with ``blank_too`` only; all references count for the IDF."""
+        """Augment references, those of blank candidates only if ``blank_too``; all of them count for the IDF."""
         pairs = [
             [(row.context, text) for text in row.references] if row.candidate or blank_too else [] for row in rows
         ]
@@ -335,7 +335,7 @@ def score(
     explain: bool = False,
     **settings: Any,
 ) -> MarsResult:
-    """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models that are named stay loaded."""
+    """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models given by name stay loaded."""
     options: dict[str, Any] = {"samples": samples, "tasks": tasks, "columns": columns, "explain": explain}
     return MarsScorer(**settings).score(predictions, references, contexts, **options)
 
@@ -386,7 +386,7 @@ def score_iter(
 
 
 class _Reports:
-    """What ``progress`` of a scorer asks for; not a part of the scorer, which its runtime would keep in memory."""
+    """Reports progress; a separate object, so that the runtime does not hold a reference to the scorer."""
 
     def __init__(self, progress: Progress | bool | None) -> None:
         if not (progress is None or isinstance(progress, bool) or callable(progress)):

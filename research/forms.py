@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mars_score import MarsScorer
 from mars_score.features import plus_features
 from mars_score.meta.rated import RatedSet
-from mars_score.metrics.plus import FAST, Features, PlusConfig, plus, repetition, term_names
+from mars_score.metrics.plus import Features, PlusConfig, plus, repetition, term_names
 from mars_score.model_calls import ModelCalls
 from mars_score.rows import LogProbability, Row, weighted_sum
 from research.agreement import drawn, pearson
@@ -28,7 +28,7 @@ from research.sets import KINDS, read_sets
 
 RESAMPLES = 1000
 WITHIN = 0.02  # of r
-VARIANTS = {"plus": PlusConfig(), "fast": FAST}
+VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}
 NEVER = 0.999999  # a cosine that no context reaches
 Floats = NDArray[np.float64]
 Changes = Mapping[str, float]  # constants of PlusConfig, and rules of :func:`scores`

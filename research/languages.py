@@ -11,8 +11,10 @@ import argparse
 import json
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from mars_score.text import ENGLISH_PROBABILITY, english_probability
 from research.sets import read_sets
@@ -41,14 +43,18 @@ def identifiers() -> dict[str, Callable[[str], float]]:
     """Return by name the functions from a text to its probability of being English."""
     found: dict[str, Callable[[str], float]] = {"py3langid": english_probability}
     if find_spec("lingua"):
-        from lingua import Language, LanguageDetectorBuilder
+        from lingua import LanguageDetectorBuilder
 
         builder = LanguageDetectorBuilder.from_all_languages()
-        for name, detector in (("lingua", builder.build()), ("its small models", builder)):
-            if name != "lingua":
-                detector = builder.with_low_accuracy_mode().build()
-            found[name] = lambda text, made=detector: made.compute_language_confidence(text, Language.ENGLISH)
+        found["lingua"] = partial(_lingua, builder.build())
+        found["its small models"] = partial(_lingua, builder.with_low_accuracy_mode().build())
     return found
+
+
+def _lingua(detector: Any, text: str) -> float:
+    from lingua import Language
+
+    return float(detector.compute_language_confidence(text, Language.ENGLISH))
 
 
 def table(

@@ -2,7 +2,7 @@
 
 This is the readable form of the method. :mod:`mars_score.infilling.batched`, which shares no code with it, must
 choose the same tokens, with perplexities within 1e-9 of these in float64. Keys and values stay in the cache of
-transformers, so this is also a fair opponent in time. It takes byte-level tokenizers only.
+transformers, so this is also a fair baseline of speed. It takes byte-level tokenizers only.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def decode(tokenizer: Any, ids: Sequence[int]) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Tell whether a text has no bytes that are a part of a character only."""
+    """Tell whether a text has no incomplete characters."""
     return "\ufffd" not in text
 
 

@@ -1,1 +1,1 @@
-"""Which words of a reference are masked (section 2.1, Appendix A): words and tags, their worth, templates."""
+"""The formulas of the variants."""

@@ -158,8 +158,8 @@ def make_templates(
         config: constants.
 
     Returns:
-        One (mask ratio, template) per ratio, by rising ratio; equal templates, and those without blanks, keep
-        their place, and so their weight in Eq. 7.
+        One (mask ratio, template) per ratio, by rising ratio; templates that are equal or have no blanks
+        are kept, so that position i keeps the weight q**i.
     """
     lower = [reference[word.start : word.end].lower() for word in words]
     # v = alpha(POS) / IDF, in millionths.
@@ -200,13 +200,14 @@ def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[
         For each budget the indices of the items of largest total priority. Among equally good sets the one with
         the fewest items is chosen, then the leftmost (first in lexicographic order of its sorted indices).
     """
-    # Priority first, number of items second, in one number: fewer items lose less than 1 x (count + 1).
+    # Priority decides, and the number of items breaks ties: each item subtracts 1, less in all than a unit of
+    # priority, which is (number of items + 1).
     scores = [priority * (len(priorities) + 1) - 1 for priority in priorities]
     # best[c]: largest total score of the items from the current one on, within cost c; Python's integers where
     # 64 bits might overflow.
     exact_in_int64 = sum(score for score in scores if score > 0) <= np.iinfo(np.int64).max
     best: NDArray[Any] = np.zeros(max(budgets, default=0) + 1, dtype=np.int64 if exact_in_int64 else object)
-    # For each item, bit c: whether it is taken when c is left after paying for it and later items remain.
+    # For each item, bit c: is it taken if c of the budget is left after it?
     taken: list[NDArray[np.uint8]] = []
     for score, cost in zip(reversed(scores), reversed(costs), strict=True):
         with_item = best[:-cost] + score

@@ -1,8 +1,10 @@
-"""`plus` and `fast`, whole: all constants, the features of a row, and the formula.
+"""The formula of `plus` and `fast`, with all its settings and the features that it takes.
 
     score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P - .4 K
 
-`fast` is the same with l = 0. Nothing here runs a model: :mod:`mars_score.features` fills :class:`Features`.
+R: similarity with the references. C: with the context; for data, cosine of sentence vectors with the references.
+S: how much nearer the best sample is. P: repetition. K: contradiction. The weights w, v and l grow with the length
+n of the references; `fast` has l = 0. Nothing here runs a model: :mod:`mars_score.features` fills :class:`Features`.
 """
 
 import math
@@ -18,17 +20,17 @@ from mars_score.text import copied_share, plain_words, repeated_share, split_wor
 
 @dataclass(frozen=True, config=STRICT)
 class PlusConfig:
-    """Every constant that a score depends on; the first ten were chosen on development sets."""
+    """The settings of the formula; the first ten, to ``log_p_weight``, were chosen on development sets."""
 
     context_weight: float = option(0.5, "Largest weight w of the context, reached with long references.", 0, 1)
-    sample_weight: float = option(0.2, "Largest weight of the samples, reached with long references.", 0, 10)
+    sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
     repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
     contradiction_penalty: float = option(0.4, "Weight of contradictions, times the similarity squared.", 0, 10)
     context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
     close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
-    max_pmi: float = option(2.5, "Nats per token that the context may add; more comes from copying it.", 0)
+    max_pmi: float = option(2.5, "Cap on the PMI with references; a higher one is a sign of copying.", 0)
     log_p_weight: float = option(0.5, "Weight of log p without the context, beside the PMI.", 0, 10)
     window_words: int = option(100, "Words of a part of the context that is encoded.", 1)
     word_letters: int = option(4, "Letters of a word whose repetition counts, at least.", 1)
@@ -42,16 +44,15 @@ class PlusConfig:
 
 
 LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
-FAST = PlusConfig(likelihood_weight=0.0)
 
 
 class Features(NamedTuple):
-    """A row with what the models say of it; a feature that is None is not needed, and its term is left out."""
+    """The model outputs of a row; a feature that is None is not needed, and its term is left out."""
 
     row: Row
     recalls: Sequence[float] = ()  # token recall of each reference
     sample_recalls: Sequence[float] = ()  # token recall of each sample
-    reference_cosines: Sequence[float] = ()  # of sentence vectors, candidate and each reference; for data alone
+    reference_cosines: Sequence[float] = ()  # of sentence vectors, with each reference; only for the task data
     context_cosine: float | None = None  # candidate and the nearest window of the context
     reference_context_cosine: float = 0.0  # references and their nearest windows, mean
     log_p: LogProbability | None = None
@@ -67,13 +68,13 @@ def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> 
         "references": bool(row.references),
         "context": bool(row.context) and config.context_weight > 0,
         "samples": bool(row.samples) and config.sample_weight > 0,
-        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # likely replies are dull
+        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # dull replies are the likely ones
         "repetition": config.repetition_penalty > 0,
         "contradiction": config.contradiction_penalty > 0 and reads_language,
     }
     names = {name for name, has_term in has_terms.items() if has_term and row.candidate}
-    if row.task == "data" and {"references", "context"} <= names:  # what to say is given, the words are free
-        return names - {"context"} | {"sentences"}
+    if row.task == "data" and {"references", "context"} <= names:  # the record gives the content, not the words
+        return (names - {"context"}) | {"sentences"}
     return names
 
 
@@ -82,7 +83,7 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
 
     Args:
         features: of a row with a candidate, and with references of n words in the mean, or a context alone.
-        config: constants; :data:`FAST` for `fast`.
+        config: settings of the formula.
     """
     row, c = features.row, config
     n = (
@@ -90,6 +91,7 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         if row.references
         else math.inf
     )
+    # 1 if the references are far from the context, 0 if they repeat it.
     novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
     context_share = novelty / (1 + c.context_words / n)
     recall = aggregate(features.recalls, c) if row.references else 0.0
@@ -133,9 +135,9 @@ def repetition(row: Row, config: PlusConfig) -> float:
 
 
 def contradiction(verdicts: Sequence[tuple[float, float]], config: PlusConfig) -> float:
-    """Return the probability that all premises contradict a sentence and none entails it, as if independent.
+    """Return the product of the contradictions times (1 - largest entailment); 0 below ``min_contradiction``.
 
-    The verdicts are (entailment, contradiction) probabilities by premise.
+    The verdicts are (entailment, contradiction) probabilities of a sentence by premise.
     """
     probability, entailed = float(bool(verdicts)), 0.0
     for entails, contradicts in verdicts:
