@@ -4,7 +4,7 @@
 
 R: similarity with the references. C: with the context; for data, cosine of sentence vectors with the references.
 S: how much nearer the best sample is. P: repetition. K: contradiction. The weights w, v and l grow with the length
-n of the references; `fast` has l = 0. Nothing here runs a model: :mod:`mars_score.features` fills :class:`Features`.
+n of the references; `fast` has l = 0. Nothing here runs a model; :mod:`mars_score.features` makes the features.
 """
 
 import math
