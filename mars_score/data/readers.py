@@ -11,12 +11,9 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -412,10 +409,10 @@ def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
     from pyarrow import parquet
 
     with open(name, "rb") as opened, _readable(name, "Parquet file"):
-        metadata = parquet.ParquetFile(opened).metadata
-        leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
+        file = parquet.ParquetFile(opened)
+        leaves = [file.metadata.schema.column(index) for index in range(file.metadata.num_columns)]
         texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING"]
-        _check_groups(name, metadata, has_lists=any(leaf.max_repetition_level for leaf in leaves))
+        _check_groups(file, [index for index, leaf in enumerate(leaves) if leaf.max_repetition_level])
         # A text that is repeated is held once.
         file = parquet.ParquetFile(opened, read_dictionary=texts)
         _check_names(file.schema_arrow.names)
@@ -428,39 +425,21 @@ def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
                 yield row.to_pylist()[0]
 
 
-def _check_groups(name: str, metadata: Any, *, has_lists: bool) -> None:
-    """Raise ValueError for values that fill memory before a single row can be looked at."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        if group.total_byte_size > LONGEST_LINE * max(1, group.num_rows):
-            raise ValueError(f"rows of over {LONGEST_LINE:,} bytes")
-    state = os.stat(name)
-    if has_lists and _values_in_a_row(name, state.st_size, state.st_mtime_ns) * 8 > LONGEST_LINE:
-        raise ValueError(f"rows of over {LONGEST_LINE:,} bytes in a column of lists")
+def _check_groups(file: Any, lists: Sequence[int]) -> None:
+    """Raise ValueError for values that fill memory before a single row can be looked at.
 
-
-_COUNT_VALUES = """
-import sys
-from pyarrow import parquet
-metadata = parquet.ParquetFile(sys.argv[1]).metadata
-groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-columns = [(group, group.column(index)) for group in groups for index in range(group.num_columns)]
-print(max((column.num_values // max(1, group.num_rows) for group, column in columns), default=0))
-"""
-
-
-@lru_cache(maxsize=8)
-def _values_in_a_row(name: str, size: int, changed: int) -> int:
-    """Return the mean number of values in a row of the column that has most.
-
-    In a process of its own: pyarrow ends the process where the metadata of a column is damaged.
+    Args:
+        file: a ``ParquetFile``.
+        lists: indices of the columns that hold several values a row.
     """
-    found = subprocess.run(
-        [sys.executable, "-c", _COUNT_VALUES, name], capture_output=True, text=True, check=False
-    )
-    if found.returncode:
-        raise ValueError("its metadata is damaged")
-    return int(found.stdout)
+    if lists:
+        # This raises for damaged metadata of a column, on which the look at it below would end the process.
+        file.scan_contents(list(lists))
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        values = max((group.column(index).num_values for index in lists), default=0)
+        if max(values * 8, group.total_byte_size) > LONGEST_LINE * max(1, group.num_rows):
+            raise ValueError(f"rows of over {LONGEST_LINE:,} bytes")
 
 
 def _bytes_of(array: Any) -> int:
