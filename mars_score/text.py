@@ -55,7 +55,7 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
     text = unicodedata.normalize("NFC", text)
     if not text.isascii():
         text = _FORMAT.sub("", text)
-    text = _LINE_BREAK.sub("\n", text)
+    text = _SPACES.sub(" ", _LINE_BREAK.sub("\n", text))
     if keep_lines:
         text = _LINES.sub("\n", text)
     else:
