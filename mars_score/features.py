@@ -114,9 +114,9 @@ class _Outputs:
             row,
             recalls=[self._recall(row, text) for text in row.references],
             sample_recalls=[self._recall(row, text) for text in row.samples] if "samples" in terms else [],
-            reference_cosines=[
-                self._cosine(row.candidate, text) for text in row.references if "sentences" in terms
-            ],
+            reference_cosines=[self._cosine(row.candidate, text) for text in row.references]
+            if "sentences" in terms
+            else [],
             context_cosine=self._context_cosine(row.candidate, row.context) if has_context else None,
             reference_context_cosine=sum(near) / len(near) if near else 0.0,
             log_p=self._log_p[row.context, row.candidate] if "likelihood" in terms else None,

@@ -131,17 +131,22 @@ class MarsScorer:
         """
         if references is None and contexts is None and samples is None:
             predictions = in_memory(predictions)
-        if references is None and contexts is None and samples is None and is_tabular(predictions):
-            table = columns_of(predictions, columns, use_context=self.settings.use_context)
-            predictions, references, contexts, samples, tasks = table
-        elif columns is not None:
+            if is_tabular(predictions):
+                table = columns_of(predictions, columns, use_context=self.settings.use_context)
+                predictions, references, contexts, samples, _ = table
+                tasks, columns = _only_tasks(tasks, table[-1]), None
+        if columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         numbers, rows = self._check(predictions, references, contexts, samples, tasks)
         with self._reports.bars():
             scores = tuple(self._score(rows))
             explanations = self._explain(rows, scores) if explain else ()
-        counts, tasks_here = [len(row.references) for row in rows], {row.task for row in rows}
-        signature = make_signature(self.settings, counts, "" if samples is None else "given", tasks_here)
+        signature = make_signature(
+            self.settings,
+            [len(row.references) for row in rows],
+            "" if samples is None else "given",
+            {row.task for row in rows},
+        )
         notices = _warn(numbers, [row.notices for row in scores])
         if len(rows) >= 3 * len(set(numbers)) and all(len(row.candidate.split()) == 1 for row in rows):
             warn(CANDIDATE_TOKENS)
@@ -408,6 +413,13 @@ class _Reports:
 def _learning() -> Any:
     """Import learned heads, which are a layer above the scorer, only for a scorer that has one."""
     return import_module("mars_score.learning.heads")
+
+
+def _only_tasks(given: Any, column: Any) -> Any:
+    """Return the tasks given beside a table, or its column of them; TypeError: there are both."""
+    if given is not None and column is not None:
+        raise TypeError("tasks are given twice, by a column of the table and by tasks; leave one out")
+    return column if given is None else given
 
 
 def _notices_of(references: Iterable[AugmentedReference]) -> frozenset[str]:

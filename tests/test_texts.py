@@ -167,3 +167,15 @@ def test_lists_of_tokens_are_noticed(score):
     assert not any(TOKEN_LISTS in notice for notice in score("Bus.", ["bus", "by bus", "a bus"])[1])
     assert CANDIDATE_TOKENS in score(["She", "took", "the", "bus", "."])[1]
     assert CANDIDATE_TOKENS not in score(["Bus.", "A bus.", "By bus."])[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tasks_beside_a_table_count_and_are_not_given_twice(tiny_mini):
+    scorer = MarsScorer(**tiny_mini, variant="fast", store=False)
+    table = [{"prediction": ANSWER, "reference": REFERENCE, "context": CONTEXT, "kind": "data"}]
+    by_column = scorer.score(table, columns={"task": "kind"})
+    assert [row.task for row in by_column.texts] == ["data"]
+    assert scorer.score(table, tasks=["data"]).rows == by_column.rows
+    assert [row.task for row in scorer.score(table).texts] == ["text"]
+    with pytest.raises(TypeError, match="tasks"):
+        scorer.score(table, tasks=["text"], columns={"task": "kind"})
