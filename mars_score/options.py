@@ -16,6 +16,9 @@ POS_TAGS = [
     *("NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 ]
 
+# Ends of the names of files that hold rows, no plain texts.
+_TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".gz")
+
 
 def option(default: Any, text: str, low: float | None = None, high: float | None = None, **more: Any) -> Any:
     """Make a field of a pydantic dataclass: its default, its help text, and its range if it is a number.
@@ -97,12 +100,27 @@ def _tag_weights(weights: Any) -> dict[str, float]:
 
 
 def _texts(texts: Any) -> tuple[str, ...] | None:
+    """Return texts, or the lines of a file that are not blank."""
     if texts is None:
         return None
-    checked = tuple(texts) if isinstance(texts, Iterable) else (texts,)
-    if isinstance(texts, str) or not checked or not all(isinstance(text, str) for text in checked):
-        raise ValueError("must be a list of one or more strings")
+    if isinstance(texts, (str, os.PathLike)):
+        texts = _lines(os.fspath(texts))
+    checked = tuple(texts) if isinstance(texts, Iterable) else ()
+    if not checked or not all(isinstance(text, str) for text in checked):
+        raise ValueError("must be a list of one or more strings, or a file with one text per line")
     return checked
+
+
+def _lines(path: str) -> list[str]:
+    if path.endswith(_TABLES):
+        raise ValueError("must be a file with one text per line, not a table; write its column of texts to one")
+    try:
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
+            return [line.strip() for line in file if line.strip()]
+    except OSError as error:
+        raise ValueError(f"must be a list of strings or a file ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ValueError("must be a file in UTF-8; convert it") from None
 
 
 def _path(path: Any) -> str | None:

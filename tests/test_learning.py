@@ -184,6 +184,7 @@ REFUSED = "head.json sets {}, which no head may set"
         ({"settings": {"charm": 1, "encoder": "x"}}, REFUSED.format("charm, encoder")),
         ({"settings": {"language_model": "x/y"}}, REFUSED.format("language_model")),
         ({"settings": {"learned": "x/y"}}, REFUSED.format("learned")),
+        ({"settings": {"variant": "paper", "idf_corpus": "/etc/hostname"}}, REFUSED.format("idf_corpus")),
         ({"settings": {"variant": "plus", "sigma": 3}}, REFUSED.format("sigma")),
         ({"settings": {"variant": "best"}}, "head.json has settings .*variant"),
         ({"settings": {"variant": ["plus"]}}, "head.json has settings .*variant"),

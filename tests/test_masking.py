@@ -26,6 +26,7 @@ from mars_score.metrics.paper import (
 )
 from mars_score.models.tagger import Tagger
 from mars_score.rows import Row
+from mars_score.settings import resolve_settings
 from mars_score.settings.language import pipeline_name
 
 # Words and tags, by the real pipeline
@@ -147,6 +148,31 @@ def test_hostile_text_is_prepared_in_linear_time(unit):
 
 
 # What a word is worth and what it costs
+
+
+def test_texts_for_idf_are_given_or_in_a_file(tmp_path):
+    texts = "one text", "\u05e9 two\u2028still two"
+    path = tmp_path / "corpus.txt"
+    path.write_text(f"\ufeff{texts[0]}\r\n\n  {texts[1]}\n", encoding="utf-8")
+    for corpus in (texts, list(texts), path, str(path)):
+        assert resolve_settings("mini", "paper", idf_corpus=corpus).paper.idf_corpus == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("none.txt", None, "No such file"),
+        ("blank.txt", b" \n\n", "one or more strings"),
+        ("latin.txt", b"caf\xe9", "UTF-8"),
+        ("rows.jsonl", b'{"references": ["a"]}', "not a table"),
+    ],
+)
+def test_files_for_idf_that_are_refused(tmp_path, name, content, fault):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"idf_corpus .*{fault}.*{name}"):
+        resolve_settings("mini", "paper", idf_corpus=path)
 
 
 def test_idf_by_hand():

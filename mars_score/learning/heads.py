@@ -38,6 +38,7 @@ FORMAT = 4  # raised when folders that were written before can no longer be load
 LARGEST_WEIGHT = 1e6  # beyond it a file is damaged: trained weights are below 100
 _ABOUT, _WEIGHTS = "head.json", "head.safetensors"
 _MODELS = ("language_model", "encoder", "entailment_model")
+_NEVER_SET = (*_MODELS, "dtype", "idf_corpus", "task", "learned")  # by a head
 
 
 class Head(Protocol):
@@ -177,8 +178,7 @@ def write_head(path: str | os.PathLike[str], weights: Mapping[str, NDArray[Any]]
 
 def saved_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings that change what the terms of a score mean, by name."""
-    others = (*_MODELS, "dtype", "idf_corpus", "task", "learned")
-    return {name: value for name, value in settings.items() if name not in others}
+    return {name: value for name, value in settings.items() if name not in _NEVER_SET}
 
 
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
@@ -207,12 +207,13 @@ def check_models(saved: HeadFolder, settings: Settings) -> None:
 
 
 def _check_settings(saved: HeadFolder) -> None:
-    """Refuse settings that are none, and models, which a folder from elsewhere could choose at will."""
+    """Refuse settings that are none, and models and files, which a folder from elsewhere could choose at will."""
+    allowed = {name: value for name, value in saved.settings.items() if name not in _NEVER_SET}
     try:
-        known = dict(resolve_settings("mini", trained=saved.settings).items())
+        known = dict(resolve_settings("mini", trained=allowed).items())
     except (ValueError, TypeError) as error:
         raise saved.error(f"has settings that do not go together ({error})", _ABOUT) from None
-    refused = [name for name in saved.settings if name not in known or name in (*_MODELS, "learned")]
+    refused = [name for name in saved.settings if name not in known or name in _NEVER_SET]
     refused += [name for name in saved.models if name not in _MODELS]
     if refused:
         raise saved.error(f"sets {', '.join(refused)}, which no head may set", _ABOUT)

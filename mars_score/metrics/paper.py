@@ -35,7 +35,11 @@ class PaperConfig:
     pos_weights: TagWeights = option(
         dict(POS_WEIGHTS), "alpha: weight of each part-of-speech tag; others weigh 1."
     )
-    idf_corpus: Texts = option(None, "Texts to count IDF over; None: the different references of the call.")
+    idf_corpus: Texts = option(
+        None,
+        "Texts to count IDF over, or the path of a file with one text per line; None: the different references of "
+        "the call.",
+    )
     strip_urls_hashtags: bool = option(True, "Remove URLs and hashtags from references first.")
     # Infilling (section 2.2, Appendix B).
     sigma: int = option(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0)
