@@ -2,15 +2,29 @@
 
 import itertools
 import math
+import re
+import string
 
 import numpy as np
 import oracle_forms
 import pytest
+import tiny_models
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WordEmbeddings
+from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import Lowercase
+from tokenizers.pre_tokenizers import Whitespace
 
-from mars_score.errors import ModelUnavailableError
+from mars_score import MarsScorer
+from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.matching import TokenEncoder, Tokens, bag, movers_distance
+from mars_score.meta.metrics.naive import MaskedInfills
+from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models import log_probability
 from mars_score.models.causal_lm import CausalLanguageModel, PromptCache
 from mars_score.models.log_probability import log_probabilities
@@ -130,9 +144,6 @@ def test_token_vectors(encoder):
 
 @pytest.mark.parametrize("name", TOKEN_METRICS)
 def test_static_vectors_are_refused(name, encoder):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-
     static = StaticEmbedding(encoder.tokenizer, embedding_weights=np.zeros((512, 4), dtype=np.float32))
     metric = make(name, encoder=SentenceTransformer(modules=[static], device="cpu"))
     with pytest.raises(ModelUnavailableError, match="no transformer"):
@@ -238,3 +249,106 @@ def test_scores_are_minus_perplexities(name, causal):
         for context, (candidate, *_) in zip(contexts, ROWS, strict=True)
     ]
     assert metric.score(ROWS, []) == pytest.approx(expected, rel=1e-6)
+
+
+def saved(model, tokenizer, folder):
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory):
+    """A masked language model with its tokenizer, and their folder."""
+    parts = tiny_models.tiny_roberta_mlm(seed=3, dtype=torch.float32)
+    return *parts, saved(*parts, tmp_path_factory.mktemp("masked"))
+
+
+def test_a_masked_model_fills_a_blank_with_its_most_likely_word(masked):
+    model, tokenizer, folder = masked
+    template = Template("She took a bus.", ((8, 10),))
+    infills = MaskedInfills(Models(preset="mini", store=False).calls, folder)
+    filled = infills.infill([("It rained.", template)], PaperConfig())["It rained.", template]
+    ids = tokenizer(f"It rained. She took{tokenizer.mask_token} bus.")["input_ids"]
+    logits = model(torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_token_id)]
+    words = [token for token in logits.argsort(descending=True).tolist() if tokenizer.decode(token)[:1] == " "]
+    assert filled == (f"She took{tokenizer.decode(words[0])} bus.", False, False)
+
+
+def cosine(vector, other):
+    return vector @ other / np.linalg.norm(vector) / np.linalg.norm(other)
+
+
+def test_the_naive_baseline_is_mars_with_these_infills(masked, encoder):
+    folder, settings = masked[2], {"max_mask_ratio": 0.4, "q": 0.5}
+    models = Models(preset="mini", variant="paper", encoder=encoder, store=False, **settings)
+    scorer = MarsScorer("mini", variant="paper", encoder=encoder, idf_corpus=REFERENCES, store=False, **settings)
+    scorer.calls = MaskedInfills(models.calls, folder)
+    expected = []
+    for (candidate, *_), row in zip(ROWS, scorer.score(*zip(*ROWS, strict=True)).rows, strict=True):
+        own = encoder.encode(candidate)
+        texts = [one.augmented.texts for one in row.references]
+        cosines = [[cosine(own, vector) for vector in encoder.encode(one)] for one in texts]
+        expected.append(max(np.average(one, weights=[1, 0.5, 0.25]) for one in cosines))
+    naive = make_metric(f"naive[{folder}]", models)
+    assert naive.score(ROWS, REFERENCES) == pytest.approx(expected, abs=1e-6)
+
+
+def test_masked_models_that_cannot_be_used(tmp_path):
+    tokenizer = tiny_models.word_tokenizer()
+    words, _ = tiny_models.tiny_roberta_mlm(vocab_size=len(tokenizer))
+    for name, fault in ((saved(words, tokenizer, tmp_path / "words"), "white space"), (str(tmp_path), "load")):
+        with pytest.raises((ModelUnavailableError, UnsupportedModelError), match=fault):
+            make(f"naive[{name}]").score(ROWS, REFERENCES)
+
+
+WORDS = ["<unk>", "the", "baker", "opens", "her", "shop", "rain", "noon", "children", "river"]
+
+
+@pytest.fixture(scope="module")
+def word_vectors():
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32)
+    vectors[0] = 0  # unknown words say nothing, as in GloVe
+    return vectors
+
+
+def static_embedding(vectors, folder):
+    tokenizer = Tokenizer(WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), Whitespace()
+    return [StaticEmbedding(tokenizer, embedding_weights=vectors)]
+
+
+def word_embeddings(vectors, folder):
+    lines = (" ".join([word, *map(str, vector)]) for word, vector in zip(WORDS, vectors.tolist(), strict=True))
+    path = folder / "glove.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    words = WordEmbeddings.from_text_file(
+        str(path), tokenizer=WhitespaceTokenizer(stop_words=[], do_lower_case=True)
+    )
+    return [words, Pooling(8, "mean")]
+
+
+def words_at_spaces(text):
+    return [word.strip(string.punctuation) for word in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("modules", "split"), [(static_embedding, re.compile(r"\w+").findall), (word_embeddings, words_at_spaces)]
+)
+def test_word_vectors_compare_texts_as_in_the_papers_row_with_glove(
+    modules, split, word_vectors, causal, tmp_path
+):
+    SentenceTransformer(modules=modules(word_vectors, tmp_path), device="cpu").save(str(tmp_path / "glove"))
+    models = Models(preset="mini", variant="plus", language_model=causal, store=False)
+    settings = "variant=paper,planner=none,max_mask_ratio=0.2"
+    rows = [("Her shop.", ("The baker opens her shop.",), "Children."), ("Rain.", ("The river.",), "Noon.")]
+    corpus = [text for _, texts, _ in rows for text in texts]
+    result = make_metric(f"mars[{settings},encoder={tmp_path / 'glove'}]", models).result(rows, corpus)
+
+    def vector(text):
+        return sum(word_vectors[WORDS.index(word)] for word in split(text.lower()) if word in WORDS)
+
+    for (candidate, *_), scored in zip(rows, result.rows, strict=True):
+        [reference] = scored.references
+        cosines = [cosine(vector(text), vector(candidate)) for text in reference.augmented.texts]
+        assert scored.score == pytest.approx(np.average(cosines, weights=[1, 0.8]), abs=1e-6)

@@ -6,12 +6,9 @@ import re
 
 import jsonl
 import pytest
-import tiny_models
-import torch
 
 from mars_score.meta.metrics import lexical
-from mars_score.metrics.paper import PaperConfig, Template
-from research import naive, paper, paper_measures
+from research import paper, paper_measures
 
 PUBLISHED = json.loads(paper.PUBLISHED.read_text(encoding="utf-8"))
 
@@ -102,24 +99,3 @@ def test_measuring(tiny_mini, empty_wordnet, tmp_path):
     assert list(kept["example"]["texts"]["rows"]) == ["20%", "40%", "60%"]
     assert kept["example"]["words"]["columns"][0] == "She"
     assert list(kept["table1"]["rows"]) == list(PUBLISHED["mars"]["table1"]["rows"])
-
-
-def test_the_naive_baseline(tiny_mini, tmp_path, monkeypatch, capsys):
-    """Each mask token gets the most likely token that begins a word; the table has the rated sets."""
-    masked = model, tokenizer = tiny_models.tiny_roberta_mlm(seed=3, dtype=torch.float32)
-    template = Template("She took a bus.", ((8, 10),))
-    text = naive.fill("It rained.", template, *masked, PaperConfig())
-    ids = tokenizer(f"It rained. She took{tokenizer.mask_token} bus.")["input_ids"]
-    logits = model(torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_token_id)]
-    words = [token for token in logits.argsort(descending=True).tolist() if tokenizer.decode(token)[:1] == " "]
-    assert text == f"She took{tokenizer.decode(words[0])} bus."
-    for part in masked:
-        part.save_pretrained(tmp_path / "model")
-    rows = [
-        {"group": "a", "system": f"{number}", "human": number, "candidate": candidate, "context": "It rained."}
-        for number, candidate in enumerate(("She took a train.", "They won.", "She took a bus."))
-    ]
-    path = jsonl.write(tmp_path / "rated.jsonl", [{**row, "references": ["She took a bus."]} for row in rows])
-    monkeypatch.setattr("sys.argv", ["naive", str(path), "--model", str(tmp_path / "model")])
-    naive.main()
-    assert re.search(r"^\| rated \| 3 \| -?0\.\d{3} \|$", capsys.readouterr().out, re.MULTILINE)

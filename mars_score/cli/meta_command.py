@@ -37,7 +37,8 @@ def add_parser(commands: Any) -> None:
         type=_metrics,
         default=list(METRICS),
         metavar="A,B,...",
-        help=f"among {', '.join(METRICS)}; mars[setting=value,...] (default: all)",
+        help=f"among {', '.join(METRICS)}; mars[setting=value,...]; naive[MODEL], MARS with infills of a masked "
+        "language model (default: all but those with brackets)",
     )
     parser.add_argument(
         "--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash"

@@ -2,7 +2,7 @@
 
 A metric is a subclass of :class:`mars_score.meta.metrics.base.Metric` and a line in ``PEERS``. Variants of MARS
 need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, with ``references=false`` by the
-contexts alone.
+contexts alone. ``naive[MODEL]`` is the paper's baseline with a masked language model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PEERS = {
     "length": "lexical.Length",
 }
 METRICS = (*VARIANTS, *PEERS)
-_BRACKETS = re.compile(r"mars\[(.*)\]", re.DOTALL)
+_BRACKETS = re.compile(r"(mars|naive)\[(.*)\]", re.DOTALL)
 
 
 def parse_names(text: str) -> list[str]:
@@ -55,7 +55,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def make_metric(name: str | Scoring, models: Models) -> Metric:
-    """Make the metric of a name, one of :data:`METRICS` or ``mars[setting=value,...]``, or of a user's object.
+    """Make the metric of a name (of :data:`METRICS`, or with brackets: see above), or of a user's object.
 
     Raises:
         ValueError: an unknown name, or a setting out of range or without effect.
@@ -71,13 +71,20 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
         peer: type[Metric] = getattr(import_module(f"{__name__}.{module}"), metric)
         return peer(models)
     if brackets := _BRACKETS.fullmatch(name):
-        return MarsVariant(models, f"MARS, {brackets[1]}", brackets[1])
+        if brackets[1] == "mars":
+            return MarsVariant(models, f"MARS, {brackets[2]}", brackets[2])
+        from mars_score.meta.metrics.naive import Naive
+
+        return Naive(models, brackets[2])
     return MarsVariant(models, *VARIANTS[name])
 
 
 def _check(name: str) -> None:
-    if name in METRICS or _BRACKETS.fullmatch(name):
+    brackets = _BRACKETS.fullmatch(name)
+    if name in METRICS or (brackets and (brackets[1] == "mars" or brackets[2])):
         return
+    if name.startswith("naive"):
+        raise ValueError(f"{name!r} names no masked language model; write naive[MODEL], a Hub id or a folder")
     start, bracket, settings = name.partition("[")
     near = [f"mars[{settings}"] if bracket else get_close_matches(start, METRICS, 1)
     hint = f"did you mean {near[0]!r}?" if near else "mars meta --help lists the names"

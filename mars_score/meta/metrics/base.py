@@ -17,6 +17,7 @@ from mars_score.settings.presets import CONFIGS
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
+    from mars_score.scorer import MarsScorer
     from mars_score.settings import Settings
 
 
@@ -117,18 +118,21 @@ class MarsVariant(Metric):
         """Return the scores of :meth:`result`."""
         return self.result(rows, corpus).scores
 
-    def result(self, rows: Sequence[Row], corpus: Sequence[str]) -> MarsResult:
-        """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
+    def scorer(self, corpus: Sequence[str] = ()) -> MarsScorer:
+        """Return a scorer with these settings, which counts IDF over ``corpus`` unless it has one of its own."""
         from mars_score.scorer import MarsScorer
 
+        counts = corpus and self._settings.counts_idf
+        return MarsScorer(**self._arguments, **({"idf_corpus": corpus} if counts else {}))
+
+    def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
+        """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
         candidates, references, contexts, samples, tasks = zip(*(Row(*row) for row in rows), strict=True)
         settings = self._settings
-        idf_corpus: dict[str, Any] = {"idf_corpus": corpus} if corpus and settings.counts_idf else {}
         use_samples = any(samples) and getattr(settings.config, "sample_weight", 0) > 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            scorer = MarsScorer(**self._arguments, **idf_corpus)
-            return scorer.score(
+            return (scorer or self.scorer(corpus)).score(
                 candidates,
                 references if self._has_references else None,
                 contexts,
