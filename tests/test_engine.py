@@ -11,7 +11,7 @@ import tiny_models
 import torch
 import transformers
 
-from mars_score.infilling import batched, drafting
+from mars_score.infilling import batched
 from mars_score.infilling.batched import BatchedInfiller
 from mars_score.infilling.jobs import JobState
 from mars_score.infilling.plain import PlainInfiller
@@ -108,7 +108,7 @@ CHUNKS = {
     (causal_lm, "CHUNK_TOKENS"): 4,
     (causal_lm, "PASS_TOKENS"): 10,
     (causal_lm, "LOGIT_ROWS"): 3,
-    (drafting, "MASK_ENTRIES"): 1,
+    (batched, "MASK_ENTRIES"): 1,
 }
 
 
@@ -201,7 +201,7 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     expected = infill(infiller, jobs)
     longest = max(job.most_tokens(3) for job in jobs)
     caches = []
-    watch(monkeypatch, drafting, "plain_step", lambda model, cache, tokens: caches.append((cache, len(tokens))))
+    watch(monkeypatch, batched, "plain_step", lambda model, cache, tokens: caches.append((cache, len(tokens))))
     monkeypatch.setattr(batched, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
     assert tokens_of(infill(infiller, jobs)) == tokens_of(expected)
     assert all(used <= cache.rows and cache.rows * cache.capacity <= 2 * longest for cache, used in caches)

@@ -1,15 +1,19 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next.
 
-:mod:`mars_score.infilling.plain` says the same in its readable form.
+:mod:`mars_score.infilling.plain` says the same in its readable form. All prefixes of a draft of n tokens are
+judged in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
+mask and the positions let each copy see its own prefix only. The block's last token is not fed: nothing is
+predicted from it yet, and it is fed when the next blank begins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from mars_score.infilling.drafting import Drafter, JobBatch
 from mars_score.infilling.jobs import (
     FilledBlank,
     FilledTemplate,
@@ -19,12 +23,15 @@ from mars_score.infilling.jobs import (
     TemplateInContext,
     make_job,
 )
+from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.metrics.paper import PaperConfig, Template
-from mars_score.models.attention import KeyValueCache
+from mars_score.models.attention import KeyValueCache, LayerStates
 from mars_score.models.causal_lm import CausalLanguageModel, PromptCache, flat
+from mars_score.models.codec import token_kind
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
 CPU_JOBS, GPU_JOBS = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
+MASK_ENTRIES = 2**26  # most attention mask entries of one judging pass
 
 
 class BatchedInfiller:
@@ -182,3 +189,179 @@ def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
     for job in jobs:
         most[job.prompt] = max(most.get(job.prompt, 0), job.drafted_tokens(sigma))
     return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -job.drafted_tokens(sigma)))
+
+
+# Drafts: written token by token, and judged
+
+
+class JobBatch:
+    """Jobs that are written together: job i has ``states[i]`` and row i of the cache."""
+
+    def __init__(self, cache: KeyValueCache) -> None:
+        self.cache = cache
+        self.states: list[JobState] = []
+
+    @property
+    def room(self) -> int:
+        """How many jobs can be added."""
+        return self.cache.rows - len(self.states)
+
+    def add(self, state: JobState, source: KeyValueCache, row: int) -> None:
+        """Add a job whose written tokens are a row of another cache."""
+        self.cache.append_row(source, row)
+        self.states.append(state)
+
+    def remove(self, index: int) -> JobState:
+        """Take a job out; the last one moves to its index."""
+        self.cache.remove_row(index)
+        state, last = self.states[index], self.states.pop()
+        if last is not state:
+            self.states[index] = last
+        return state
+
+
+class Drafter:
+    """Generates drafts and judges them."""
+
+    def __init__(self, model: CausalLanguageModel, config: PaperConfig) -> None:
+        self.model = model
+        self.config = config
+        self._allowed = torch.from_numpy(model.codec.allowed_tokens(model.vocabulary)).to(model.device)
+
+    def write(self, batch: JobBatch, *, plan: bool) -> None:
+        """Add the best allowed token to each draft; with ``plan`` the best in view of the text that follows."""
+        model, states = self.model, batch.states
+        tokens = model.tensor([state.pending for state in states])
+        if plan:
+            step = planned_step(model, batch.cache, tokens, [state.future for state in states], self.config)
+        else:
+            step = plain_step(model, batch.cache, tokens)
+        batch.cache.write(step.states, range(len(states)), batch.cache.lengths)
+        batch.cache.lengths = [length + 1 for length in batch.cache.lengths]
+        chosen = step.scores.masked_fill(~self._allowed_for(states), -torch.inf).argmax(-1)
+        block_starts = model.tensor([(state.blank.block or (0,))[0] for state in states])
+        both = step.plain.gather(1, torch.stack([chosen, block_starts], dim=1))
+        log_probabilities = both - step.plain.logsumexp(-1, keepdim=True)
+        for state, token, pair in zip(states, chosen.tolist(), log_probabilities.tolist(), strict=True):
+            state.write(token, *pair)
+
+    def _allowed_for(self, states: Sequence[JobState]) -> Tensor:
+        """Return which tokens each draft may go on with, (jobs, vocabulary)."""
+        kinds = [
+            token_kind(
+                first=not state.draft,
+                begins_word=state.blank.begins_word,
+                line_breaks=state.job.line_breaks,
+                whole_characters=state.whole_characters,
+            )
+            for state in states
+        ]
+        return self._allowed[self.model.tensor(kinds)]
+
+    def finished_drafts(self, batch: JobBatch) -> list[int]:
+        """Return the indices of the jobs whose draft is long enough.
+
+        A draft of which no prefix ends with a whole character is begun again with tokens of whole characters.
+        """
+        finished = []
+        for index, state in enumerate(batch.states):
+            if len(state.draft) < state.blank.length + self.config.sigma:
+                continue
+            whole = state.whole_characters
+            state.whole_prefixes = (
+                [True] * len(state.draft) if whole else self.model.codec.whole_prefixes(state.draft)
+            )
+            if any(state.whole_prefixes):
+                finished.append(index)
+            else:
+                batch.cache.lengths[index] -= len(state.draft)
+                state.start_draft(whole_characters=True)
+        return finished
+
+    def judge(self, batch: JobBatch, finished: Sequence[int]) -> None:
+        """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
+        judged = [index for index in finished if batch.states[index].blank.block]
+        for index in set(finished) - set(judged):  # A trailing blank is judged on what is written and the prefix.
+            batch.states[index].keep([0.0] * len(batch.states[index].draft))
+        judged.sort(key=lambda index: _row_size(batch.states[index]))
+        while judged:
+            size = _row_size(batch.states[judged[-1]])
+            count = max(1, MASK_ENTRIES // (size * (batch.cache.slots + size)))
+            _judge(self.model, batch, judged[-count:])
+            del judged[-count:]
+
+
+def _row_size(state: JobState) -> int:
+    """Return the number of tokens of a job's :class:`_JudgedRow`."""
+    return 1 + len(state.draft) * (len(state.blank.block) - 1)
+
+
+class _JudgedRow(NamedTuple):
+    """The tokens that judge a draft: its last token, then a copy of the text block after each of its prefixes.
+
+    All of a draft but its last token is in the cache. The last one belongs to the copy after the whole draft.
+    Each list has an entry for each token.
+    """
+
+    start: int  # position of the draft's first token
+    copied: int  # tokens of a copy
+    prefixes: list[int]  # length of the prefix that the token's copy comes after
+    past: list[int]  # number of cached tokens that the token attends to
+    positions: list[int]
+    tokens: list[int]
+    targets: list[int]  # the tokens that follow
+
+    @classmethod
+    def of(cls, state: JobState, cached: int) -> _JudgedRow:
+        """Lay out the tokens for a job of which ``cached`` tokens are in the cache."""
+        draft, block = len(state.draft), state.blank.block
+        start, copies, offsets = cached - (draft - 1), range(1, draft + 1), range(len(block) - 1)
+        prefixes = [draft, *(prefix for prefix in copies for _ in offsets)]
+        return cls(
+            start,
+            len(offsets),
+            prefixes,
+            past=[start + min(prefix, draft - 1) for prefix in prefixes],
+            positions=[cached, *(start + prefix + offset for prefix in copies for offset in offsets)],
+            tokens=[state.draft[-1], *block[:-1] * draft],
+            targets=[block[0], *block[1:] * draft],
+        )
+
+    def copy_after(self, prefix: int) -> list[int]:
+        """Return the indices of the tokens to write where the prefix of this length is kept."""
+        return [index for index, other in enumerate(self.prefixes) if other == prefix]
+
+
+def _judge(model: CausalLanguageModel, batch: JobBatch, indices: Sequence[int]) -> None:
+    """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
+    rows = [_JudgedRow.of(batch.states[index], batch.cache.lengths[index]) for index in indices]
+    log_probabilities, new = _run(model, batch.cache, indices, rows)
+    written: list[tuple[int, int, int]] = []  # row, slot, and index in the pass, of each token to write
+    first = 0
+    for index, row, values in zip(indices, rows, log_probabilities, strict=True):
+        state = batch.states[index]
+        kept = state.keep(_block_log_probabilities(state, values))
+        written += [(index, row.positions[token], first + token) for token in row.copy_after(kept)]
+        batch.cache.lengths[index] = row.start + kept + row.copied
+        first += len(row.tokens)
+    if written:
+        batch.cache.write(new, *zip(*written, strict=True))
+
+
+def _run(
+    model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_JudgedRow]
+) -> tuple[Sequence[Tensor], LayerStates]:
+    """Return the log probabilities of each row's targets, (tokens,), and all tokens' keys and values."""
+    counts, past = [len(row.tokens) for row in rows], [row.past for row in rows]
+    packed = model.packed_batch(counts, past, cache, indices, branches=[row.prefixes for row in rows])
+    tokens, positions = model.tensor([flat([row.tokens for row in rows]), flat([row.positions for row in rows])])
+    hidden, states = model.forward(tokens, positions, packed)
+    targets = model.tensor(flat([row.targets for row in rows]))
+    return torch.split(model.log_probabilities(hidden, targets).double().cpu(), counts), states
+
+
+def _block_log_probabilities(state: JobState, values: Tensor) -> list[float]:
+    """Return the log probability of the text block after each prefix, given those of a row's targets."""
+    starts = [*state.block_start_log_probabilities, float(values[0])]
+    others = values[1:].reshape(len(state.draft), len(state.blank.block) - 1).sum(1).tolist()
+    return [start + other for start, other in zip(starts, others, strict=True)]
