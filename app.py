@@ -2,7 +2,8 @@
 
 Run: ``python app.py``.
 
-``MARS_PRESET`` names the models; without it, ``mini`` where its wheels are installed, else ``base``.
+``MARS_PRESET`` names the models; without it visitors choose between the presets ``mini`` and ``medium``, as far as
+their models are installed, and where neither is, the preset is ``base``.
 """
 
 import os
@@ -20,24 +21,31 @@ from mars_score.errors import MarsWarning
 try:
     from starlette.middleware import Middleware
 
+    from mars_score.data.files import read_rows
     from mars_score.explanation import CSS as WORDS_CSS
     from mars_score.space import limits
     from mars_score.space.answer import Answerer
     from mars_score.space.layout import CSS, Handlers, build, theme
-    from mars_score.space.questions import read_examples
+    from mars_score.space.questions import CHOICES, read_examples
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
+
+
+EXAMPLES = Path(__file__).parent / "examples"
 
 
 def main() -> None:
     """Answer the first example, start the server, and answer the other examples in the background."""
     warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
     limits.hide_texts()
-    answerer = Answerer()
-    examples = read_examples(Path(__file__).parent / "examples")
-    plus = [example.question for example in examples]
-    paper = [replace(question, paper=True) for question in plus if question.references]
-    answerer.prepare(plus[:1])  # so that the first visitor of a new server sees a result at once
+    examples = read_examples(EXAMPLES / "space.json")
+    rows = [row for file in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(file).rows]
+    documents = [reference for row in rows for reference in row["references"]]
+    documents += [reference for example in examples for reference in example.question.references]
+    answerer = Answerer(documents or None)
+    questions = [replace(example.question, preset=preset) for preset in CHOICES for example in examples]
+    paper = [replace(question, paper=True) for question in questions if question.references]
+    answerer.prepare(questions[:1])  # so that the first visitor of a new server sees a result at once
     page = build(Handlers(answerer), examples)
     page.launch(
         theme=theme(),
@@ -50,7 +58,7 @@ def main() -> None:
         app_kwargs={"middleware": [Middleware(limits.Gate)]},
         prevent_thread_lock=True,
     )
-    threading.Thread(target=answerer.prepare, args=[[*plus[1:], *paper]], daemon=True).start()
+    threading.Thread(target=answerer.prepare, args=[[*questions[1:], *paper]], daemon=True).start()
     page.block_thread()
 
 

@@ -10,7 +10,6 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,11 +28,20 @@ from mars_score.space.answer import METRICS, Answerer
 from mars_score.space.layout import VALUES, Handlers, build
 from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
 from mars_score.space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
-from mars_score.space.questions import DEFAULTS, PRESET, Question, read_examples, read_question
+from mars_score.space.questions import (
+    CHOICES,
+    DEFAULTS,
+    PRESET,
+    PageExample,
+    Question,
+    read_examples,
+    read_question,
+)
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
 ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples" / "space.json"
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 STORY = "It had been raining for three days."
 
@@ -73,9 +81,10 @@ def test_each_line_is_a_text():
 @pytest.mark.parametrize(
     ("texts", "settings", "message"),
     [
-        (("", "", "x"), {}, "a reference, which is"),
+        (("", "", "x"), {}, "a context, references, or both"),
+        (("", "", ""), {}, "at least one candidate"),
         (("c", "r", " \n "), {}, "at least one candidate"),
-        ((" ", None, ["x"]), {}, "or a context"),
+        ((" ", None, ["x"]), {}, "a context, references, or both"),
         ((3, "r", "x"), {}, "context must be a text"),
         (("c", {"a": 1}, "x"), {}, "references must be a list"),
         (("c", "r", [1]), {}, "candidates must be a list"),
@@ -93,6 +102,7 @@ def test_each_line_is_a_text():
         (("c", "r", "x"), {"task": "story"}, "A setting cannot be used: task must be one of text, dialogue, data"),
         (("c", "r", "x"), {"task": ["text"]}, "A setting cannot be used"),
         (("c", "r", "x"), {"task": None}, "A setting cannot be used"),
+        (("c", "r", "x"), {"preset": "multilingual"}, "A setting cannot be used: preset must be one of"),
         (("c", "r", "x"), {"encoder": "../evil"}, "A setting cannot be used: there is no encoder here"),
     ],
 )
@@ -106,16 +116,13 @@ def test_defaults_are_those_of_the_package(handlers):
     package, question = dict(resolve_settings(PRESET, variant="plus").items()), Question("", ("r",), ())
     assert question.settings == {name: package[name] for name in question.settings}
     assert question.task == TASKS[0] == "text"
-    examples = read_examples(ROOT / "examples")
-    papers = [replace(example.question, paper=True) for example in examples if example.question.references]
-    assert len(papers) == len(examples) - 1 > 0  # the paper's MARS takes all that have references
-    assert read_examples(ROOT / "missing") == []
-    assert [example.question.task for example in examples] == ["dialogue"] + ["text"] * (len(examples) - 1)
+    examples = read_examples(EXAMPLES)
     page = build(handlers, examples)
     score = next(event for event in page.fns.values() if event.fn == handlers.page)
     controls = dict(zip(VALUES, score.inputs, strict=True))
     assert {name: controls[name].value for name in VALUES if name in DEFAULTS}.items() <= DEFAULTS.items()
     assert [value for _, value in controls["task"].choices] == list(TASKS)
+    assert [value for _, value in controls["preset"].choices] == list(CHOICES)
     endpoints = page.get_api_info()["named_endpoints"]
     assert set(endpoints) == {"/score"}
     names = [parameter["parameter_name"] for parameter in endpoints["/score"]["parameters"]]
@@ -124,10 +131,57 @@ def test_defaults_are_those_of_the_package(handlers):
 
 def test_presets(monkeypatch):
     monkeypatch.setenv("MARS_PRESET", "paper")
-    assert questions.space_preset() == "paper"
+    assert questions.space_presets() == ("paper",)
     monkeypatch.delenv("MARS_PRESET")
-    monkeypatch.setattr(questions, "find_spec", lambda name: None)
-    assert questions.space_preset() == "base"
+    installed = set()
+
+    def folder(name):
+        if name not in installed:
+            raise ModelUnavailableError(name)
+
+    monkeypatch.setattr(questions, "wheel_folder", folder)
+    monkeypatch.setattr(questions, "is_wheel", lambda name: name != "shipped")
+    for preset in ("mini", "medium"):
+        monkeypatch.setitem(questions.PRESETS, preset, {"encoder": preset, "entailment_model": "shipped"})
+    assert questions.space_presets() == ("base",)
+    installed.add("medium")
+    assert questions.space_presets() == ("medium",)
+    installed.add("mini")
+    assert questions.space_presets() == ("mini", "medium")
+
+
+# Examples
+
+
+def test_examples_are_complete():
+    """Each has a context of 30 to 120 words and a right ranking; the paper's MARS takes all with references."""
+    examples = read_examples(EXAMPLES)
+    for example in examples:
+        assert 30 <= len(example.question.context.split()) <= 120, example.title
+        assert min(example.ranks) == 1 < max(example.ranks)
+        if example.question.references:
+            assert replace(example.question, paper=True).paper
+    assert {example.question.task for example in examples} == {"text", "dialogue"}
+    assert [example.fails for example in examples].count(True) == 1
+    assert [example.question.references for example in examples].count(()) == 1
+    assert read_examples(ROOT / "missing.json") == []
+
+
+@pytest.mark.parametrize(
+    ("scores", "right"), [((3, 1, 2), True), ((3, 2, 1), True), ((1, 2, 3), False), ((2, 2, 1), False)]
+)
+def test_a_ranking_is_right_where_each_candidate_is_above_all_worse_ones(scores, right):
+    example = PageExample("title", "hint", read_question("c", "r", ["x", "y", "z"]), ranks=(1, 2, 2))
+    assert example.is_right(scores) == right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", CHOICES)
+def test_no_example_is_ranked_wrongly_without_a_word(presets_as_they_are, store_with_mini, preset):
+    """By the models that the Space offers; the one that says so is ranked wrongly indeed."""
+    for example in read_examples(EXAMPLES):
+        scored = Answerer().answer(replace(example.question, preset=preset))
+        assert example.is_right(scored.plus.scores) != example.fails, example.title
 
 
 # How much, how often and how long
@@ -170,12 +224,9 @@ def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
     """Whatever the session, in the page and in the API."""
     handlers = Handlers(Answerer(), WorkLimit(Allowance(0.001, 60, "seconds of computing")))
     handlers.api("c", ["a"], ["x"], request=visitor(session="one"))
-    for call in (
-        partial(handlers.api, "c", ["a"], ["x"], request=visitor(session="two")),
-        partial(handlers.page, visitor(session="three"), *typed("c", "a", "x")),
-    ):
-        with pytest.raises(gr.Error, match="wait"):
-            call()
+    with pytest.raises(gr.Error, match="wait"):
+        handlers.api("c", ["a"], ["x"], request=visitor(session="two"))
+    assert "wait" in handlers.page(visitor(session="three"), *typed("c", "a", "x")).ranking
     handlers.api("c", ["a"], ["x"], request=visitor("203.0.113.2"))
     with pytest.raises(gr.Error, match="longer than 0 seconds, and was stopped"):
         Handlers(Answerer(), WorkLimit(call_seconds=0)).api("c", ["a"], ["not yet scored"], request=visitor())
@@ -312,7 +363,17 @@ def test_the_papers_mars_is_a_rival():
         assert sum(term["weight"] * term["value"] for term in line["terms"]) == pytest.approx(line["mars"])
         assert line["paper"] == direct.scores[line["index"]]
     assert data["augmented"][0]["reference"] == "a b c"
-    assert "MARS paper: reference" in compared_page(scored)
+    assert "<small>reference</small>a b c" in compared_page(scored)
+
+
+def test_idf_of_the_papers_mars_is_counted_over_given_documents():
+    """So that the references of one row do not all have the same weight."""
+    question = Question(STORY, ("a b c",), ("x y",), paper=True)
+    documents = ["a b c", "b c", "c"]
+    scored = Answerer(documents).answer(question).paper
+    direct = MarsScorer(PRESET, variant="paper", idf_corpus=documents).score(["x y"], ["a b c"], [STORY])
+    assert scored.scores == direct.scores
+    assert str(scored.signature) == str(direct.signature) != str(Answerer().answer(question).paper.signature)
 
 
 @pytest.mark.parametrize(
@@ -332,17 +393,26 @@ def test_ranks_and_headline(rivals, said):
     assert "Add more" in headline(answer("a"))
 
 
-def test_the_terms_of_a_score_are_shown():
+def test_the_terms_of_a_score_are_shown_with_their_meanings():
     scored = answer("a b x y")
-    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("repetition", 0.5, -0.2)
-    sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; repetition 0.500"
-    nothing = Term("likelihood", 0.0, -0.3)  # a term that adds nothing is not shown
-    for shown, text in ((terms, f"MARS plus = {sum_}<"), (terms[:1], "")):
-        row = replace(scored.plus.rows[0], terms=(*shown, nothing))
-        page = ranking_page(replace(scored, plus=replace(scored.plus, rows=(row,))))
-        assert "".join(re.findall("MARS plus = [^<]*<", page)) == text
-        names = list(scored.scores) + [term.name for term in shown if text]
-        assert re.findall("<dt>(.*?)</dt>", page) == names
+    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("likelihood", 0.0, -0.3)
+    row = replace(scored.plus.rows[0], terms=terms)
+    page = ranking_page(replace(scored, plus=replace(scored.plus, rows=(row,))))
+    [table] = re.findall("<table.*?</table>", page)
+    lines = [re.sub("<[^>]+>", " ", line).split() for line in re.findall("<tr>(.*?)</tr>", table)]
+    assert [line[:6] for line in lines] == [
+        ["0.75", "&times;", "0.500", "=", "0.375", "references"],
+        ["0.25", "&times;", "&minus;0.250", "=", "&minus;0.062", "context"],
+    ]  # a term that adds nothing is not shown
+    assert all(TERMS[line[5]] in " ".join(line) for line in lines)
+
+
+def test_the_best_card_is_open_and_each_rank_stands_once():
+    scored = answer("a b c", "x y", "a x")
+    page = ranking_page(scored)
+    assert re.findall(r'<details class="mars-card"[^>]*?( open)?>', page) == [" open", "", ""]
+    assert re.findall(r'mars-place">(\d)<', page) == ["1", "2", "3"]
+    assert page.count('mars-rank"') == 3 * len(scored.scores.keys() - {"MARS plus"})
 
 
 def test_every_term_has_its_meaning():
@@ -368,7 +438,7 @@ def test_what_the_language_model_wrote_is_underlined():
     row = replace(row, references=(replace(reference, augmented=augmented, similarities=(0.5, 0.7)),))
     page = compared_page(replace(scored, paper=replace(scored.paper, rows=(row,))))
     assert "masked</small>He <u>ran</u> home <u>&lt;now&gt;.</u></th>" in page
-    assert "new words are underlined" in page
+    assert "New words are underlined" in page
 
 
 # What the buttons and the API do
@@ -377,7 +447,7 @@ def test_what_the_language_model_wrote_is_underlined():
 def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     page = handlers.page(visitor(), *typed("He was late.", "He ran home quickly.", "a\n\nx"))
     assert "1 blank line" in page.notices
-    assert page.ranking.count("mars-card") == 2
+    assert page.ranking.count("<li>") == 2
     assert "MARS paper" not in page.ranking
     assert page.paper["visible"]
     page = handlers.paper(visitor(), page.question)
@@ -387,8 +457,14 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert not page.paper["visible"]
 
 
-def test_notices_are_without_the_numbers_of_rows(handlers):
-    assert "(1 of 1 candidate)" in handlers.page(visitor(), *typed("é" * 1_400, "r", "c")).notices
+def test_a_notice_names_its_candidates(handlers):
+    one, two = "x" * 1_400, "a b c d e f"
+    notices = handlers.page(visitor(), *typed(STORY, "r", f"{two}\n{one}")).notices
+    assert f"“{'x' * 50} …”: a text is longer" in notices
+    assert "a b c" not in notices
+    long = "a " * 2_400
+    assert "All candidates: the end of the context" in handlers.page(visitor(), *typed(long, "r", "a\nb")).notices
+    assert "“a”: the end of the context" in handlers.page(visitor(), *typed(long, "r", "a")).notices
 
 
 def test_settings_and_samples_count(handlers):
@@ -413,15 +489,28 @@ def test_without_references_the_context_counts(handlers):
     assert page.signature == str(MarsScorer(PRESET, variant="plus").score(["One."], None, [STORY]).signature)
 
 
-@pytest.mark.parametrize("api", [False, True])
-def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api):
+def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers):
     settings = {"reference_aggregation": HOSTILE}
-    call = partial(handlers.api, "c", ["a"], ["x"], settings, request=visitor()) if api else None
-    call = call or partial(handlers.page, visitor(), *typed("c", "a", "x", **settings))
-    with pytest.raises(gr.Error, match="A setting cannot be used") as refusal:
-        call()
-    assert ("<img" in refusal.value.message) == api
-    assert ("&lt;img" in refusal.value.message) != api
+    with pytest.raises(gr.Error, match=r"A setting cannot be used.*<img"):
+        handlers.api("c", ["a"], ["x"], settings, request=visitor())
+    page = handlers.page(visitor(), *typed("c", "a", "x", **settings))
+    assert "A setting cannot be used" in page.ranking
+    assert "&lt;img" in page.ranking
+    assert "<img" not in page.ranking
+
+
+def test_a_refusal_leaves_nothing_of_an_earlier_answer(handlers):
+    page = handlers.page(visitor(), *typed("", "", ""))
+    assert "candidate" in page.ranking
+    assert "mars-card" not in page.ranking
+    assert (page.notices, page.compared, page.signature, page.paper["visible"]) == ("", "", "", False)
+
+
+def test_where_the_papers_mars_is_refused_the_ranking_stays(handlers):
+    with pytest.warns(UserWarning, match="all references together"):
+        page = handlers.paper(visitor(), Question("c", ("r" * 500,), ("x",)))
+    assert page.ranking == gr.skip()
+    assert page.paper["interactive"]
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("/root/secret"), ModelUnavailableError("/root/secret")])
@@ -433,6 +522,9 @@ def test_unexpected_errors_show_no_details(fault):
     with pytest.raises(gr.Error, match="again") as error:
         Handlers(Broken()).api("c", ["a"], ["x"], request=visitor())
     assert "secret" not in error.value.message
+    page = Handlers(Broken()).page(visitor(), *typed("c", "a", "x"))
+    assert "again" in page.ranking
+    assert "secret" not in page.ranking
 
 
 def test_examples_are_answered_before_they_are_asked_for():
@@ -446,10 +538,8 @@ def test_examples_are_answered_before_they_are_asked_for():
     assert "MARS paper" in handlers.arrive(question).ranking
     assert "MARS paper" in handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.")).ranking
     assert "mars-card" in handlers.page(visitor(), *typed(STORY, "", "A bus.")).ranking
-    with pytest.raises(gr.Error, match="wait"):
-        handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.", task="data"))
-    with pytest.raises(gr.Error, match="wait"):
-        handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.", samples="A sample."))
+    for other in ({"task": "data"}, {"samples": "A sample."}):
+        assert "wait" in handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.", **other)).ranking
 
 
 # New processes

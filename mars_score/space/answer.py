@@ -1,8 +1,7 @@
 """Answers to questions, which are all that the page and the API show, and the class that computes them."""
 
 import logging
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from mars_score.results import MarsResult, augmented_to_dict
 from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
 from mars_score.space.limits import place_of
-from mars_score.space.questions import PRESET, VARIANT, Question
+from mars_score.space.questions import VARIANT, Question
 
 # The question says itself that its context is blank; more references than it has cannot be given here.
 _NOT_SHOWN = {BLANK_CONTEXT, FEW_DOCUMENTS}
@@ -34,16 +33,10 @@ class ShownMetric(NamedTuple):
 
 
 METRICS = {
-    "MARS plus": ShownMetric(
-        "mars", "mostly from 0 to 1, higher is better: the sum of its terms; compare within a context"
-    ),
-    "MARS paper": ShownMetric(
-        "paper", "the metric of the ACL 2021 paper: similarity with the reference and with its infills"
-    ),
-    "BLEU": ShownMetric("bleu", "overlap of word sequences with the reference, 0 to 100 (sacrebleu)", full=100),
-    "ROUGE-L": ShownMetric(
-        "rouge_l", "longest common subsequence of words with the reference, 0 to 1 (rouge-score)"
-    ),
+    "MARS plus": ShownMetric("mars", "mostly 0 to 1; compare within a context"),
+    "MARS paper": ShownMetric("paper", "0 to 1; the ACL 2021 paper's"),
+    "BLEU": ShownMetric("bleu", "0 to 100; word sequences shared with the reference", full=100),
+    "ROUGE-L": ShownMetric("rouge_l", "0 to 1; words shared in order"),
 }
 
 
@@ -71,7 +64,8 @@ class Answer:
     @property
     def notices(self) -> list[str]:
         """Return sentences on what was left out and on how candidates were scored, each once."""
-        notices = [notice for result in self._results for notice in _notices_of(result)]
+        texts = self.question.candidates
+        notices = [notice for result in self._results for notice in _notices_of(result, texts)]
         return list(dict.fromkeys((*self.question.notices, *notices)))
 
     @property
@@ -104,21 +98,33 @@ class Answer:
         return [self.plus, self.paper] if self.paper else [self.plus]
 
 
-def _notices_of(result: MarsResult) -> list[str]:
-    """Return the notices of a result without the indices of its rows, which a visitor does not count."""
-    counts = Counter(notice for row in result.rows for notice in row.notices - _NOT_SHOWN)
-    total = len(result.rows)
+def quoted(text: str) -> str:
+    """Quote the beginning of a text, to name it."""
+    words = text.split()
+    start = " ".join(words[:5])[:50]
+    more = "" if len(words) <= 5 and len(start) == len(" ".join(words)) else " …"
+    return f"“{start.rstrip('.,;')}{more}”"
+
+
+def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
+    """Return the notices of a result, each with the candidates that it concerns."""
+    concerned: dict[str, list[str]] = {notice: [] for notice in NOTICES}
+    for text, row in zip(candidates, result.rows, strict=True):
+        for notice in sorted(row.notices - _NOT_SHOWN):
+            concerned.setdefault(notice, []).append(quoted(text))
     return [
-        f"{notice[:1].upper()}{notice[1:]} ({counts[notice]} of {total} candidate{'' if total == 1 else 's'})."
-        for notice in NOTICES
-        if counts[notice]
+        f"{'All candidates' if 1 < len(names) == len(candidates) else ', '.join(names)}: {notice}."
+        for notice, names in concerned.items()
+        if names
     ]
 
 
 class Answerer:
     """Answers many visitors, who share the loaded models; each model is used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, documents: Sequence[str] | None = None) -> None:
+        """Take the texts over which IDF is counted for the paper's MARS; None: the references of a question."""
+        self._documents = documents
         self._prepared: dict[Question, Answer] = {}  # with or without the paper's MARS
 
     def answer(self, question: Question, progress: Progress | None = None) -> Answer:
@@ -130,11 +136,13 @@ class Answerer:
         count = len(candidates)
         rows = candidates, [references] * count if references else None, [question.context] * count
         samples = [question.samples] * count if question.samples else None
-        scorer = MarsScorer(PRESET, variant=VARIANT, progress=progress, **question.settings)
+        scorer = MarsScorer(question.preset, variant=VARIANT, progress=progress, **question.settings)
         plus = scorer.score(*rows, samples=samples, tasks=question.task, explain=True)
         scores, paper = {"MARS plus": plus.scores}, None
         if question.paper:
-            paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)
+            idf: dict[str, Any] = {"idf_corpus": self._documents} if self._documents else {}
+            scorer = MarsScorer(question.preset, variant="paper", progress=progress, **idf)
+            paper = scorer.score(*rows)
             scores["MARS paper"] = paper.scores
         if references:
             scores["BLEU"] = [sentence_bleu(text, references) for text in candidates]

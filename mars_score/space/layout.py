@@ -3,9 +3,8 @@
 Exceptions become messages without a traceback.
 """
 
+import json
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -18,8 +17,16 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
 from mars_score.space.answer import Answer, Answerer
 from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
-from mars_score.space.pages import WAITING, compared_page, notices_page, ranking_page
-from mars_score.space.questions import DEFAULTS, LIMITS, PRESET, PageExample, Question, read_question
+from mars_score.space.pages import SCORING, WAITING, compared_page, notices_page, problem_page, ranking_page
+from mars_score.space.questions import (
+    CHOICES,
+    DEFAULTS,
+    LIMITS,
+    SCORER_SETTINGS,
+    PageExample,
+    Question,
+    read_question,
+)
 
 CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
@@ -28,8 +35,14 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 _LIMITED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": MODEL}
+_AT_ONCE: dict[str, Any] = {"queue": False, "show_progress": "hidden", **_PRIVATE}
+_SCORING: dict[str, Any] = {"show_progress": "hidden", **_LIMITED, **_PRIVATE}  # the page itself says so
 # What a visitor sets, in the order of the page.
-VALUES = ("context", "task", "references", "candidates", "samples", "reference_aggregation", "use_context")
+VALUES = ("context", "task", "references", "candidates", "samples", *SCORER_SETTINGS, "preset")
+_ADD_PAPER = "Add the paper's MARS (up to a minute)"
+_PAPER_OFFERED = gr.update(visible=True, value=_ADD_PAPER, interactive=True)
+_HIDDEN = gr.update(visible=False)
+_UNANSWERED = "The Space did not answer. Please press “Score” again in a moment."
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +52,7 @@ class Page(NamedTuple):
     Attributes:
         notices: what was left out, and how candidates were scored.
         ranking: the candidates with their scores.
-        compared: references and infills.
+        compared: references and infills of the paper's MARS.
         signature: of the scores.
         question: that was answered.
         paper: the button that adds the paper's MARS.
@@ -50,23 +63,17 @@ class Page(NamedTuple):
     compared: Any = ""
     signature: Any = ""
     question: Any = None
-    paper: Any = None
+    paper: Any = _HIDDEN
 
 
-@contextmanager
-def friendly(*, html: bool = True) -> Iterator[None]:
-    """Turn a refusal into its message, for the page escaped, and any other exception into one without details."""
-    try:
-        yield
-    except Refused as error:
-        message = escape(str(error)) if html else str(error)
-        raise gr.Error(message, title="Please check", print_exception=False) from None
-    except Exception as error:
-        _log.error("Unexpected: %s", place_of(error))
-        message = "Something went wrong here. Please try again, perhaps with other texts."
-        if isinstance(error, ModelUnavailableError):
-            message = "The models cannot be loaded right now. Please try again later."
-        raise gr.Error(message, print_exception=False) from None
+def message_of(error: Exception) -> str:
+    """Return what a visitor is told of an exception: no details, which are logged, unless it is a refusal."""
+    if isinstance(error, Refused):
+        return str(error)
+    _log.error("Unexpected: %s", place_of(error))
+    if isinstance(error, ModelUnavailableError):
+        return "The models cannot be loaded right now. Please try again later."
+    return "Something went wrong here. Please try again, perhaps with other texts."
 
 
 class Handlers:
@@ -77,12 +84,14 @@ class Handlers:
         self._limit = limit or WorkLimit()
 
     def page(self, request: gr.Request, *values: Any) -> Page:
-        """Score what is on the page, whose values come in the order of :data:`VALUES`."""
-        with friendly():
+        """Score what is on the page, whose values come in the order of :data:`VALUES`; or show why not."""
+        try:
             given = dict(zip(VALUES, values, strict=True))
             context, *texts = (given.pop(name) for name in ("context", *LIMITS))
             question = read_question(context, *texts, settings=given)
             return show(self._answer(request, question))
+        except Exception as error:
+            return Page(ranking=problem_page(message_of(error)))
 
     def api(
         self,
@@ -96,14 +105,16 @@ class Handlers:
         """Score candidates against references in a context, best first, with BLEU and ROUGE-L.
 
         Without references the context alone counts, and there are no other metrics. The settings are "task", which
-        says what the context is ("text", the default; "dialogue", one turn per line; or "data"),
-        "reference_aggregation" and "use_context", as of the package, and "paper": true to compute the paper's
-        MARS, too. Samples are texts that others than the candidates' systems wrote for the context, such as a
-        language model. Blank texts are left out; "index" counts the rest from 0.
+        says what the context is ("text", the default; "dialogue", one turn per line; or "data"), "preset", which
+        names the models, "reference_aggregation" and "use_context", as of the package, and "paper": true to
+        compute the paper's MARS, too. Samples are texts that others than the candidates' systems wrote for the
+        context, such as a language model. Blank texts are left out; "index" counts the rest from 0.
         """
-        with friendly(html=False):
+        try:
             question = read_question(context, references, candidates, samples, settings=settings)
             return self._answer(request, question).to_dict()
+        except Exception as error:
+            raise gr.Error(message_of(error), print_exception=False) from None
 
     def arrive(self, example: Question) -> Page:
         """Return what a visitor sees on arrival: the answer to an example, if it is ready."""
@@ -111,9 +122,12 @@ class Handlers:
         return show(prepared) if prepared else Page()
 
     def paper(self, request: gr.Request, question: Question) -> Page:
-        """Score what is shown already by the paper's MARS, too."""
-        with friendly():
+        """Score what is shown already by the paper's MARS, too; or leave it as it is and say why."""
+        try:
             return show(self._answer(request, replace(question, paper=True)))
+        except Exception as error:
+            gr.Warning(escape(message_of(error)), title="The paper's MARS")
+            return Page(*[gr.skip()] * (len(Page._fields) - 1), paper=_PAPER_OFFERED)
 
     def _answer(self, request: gr.Request | None, question: Question) -> Answer:
         if prepared := self._answerer.prepared(question):
@@ -126,7 +140,7 @@ def show(answer: Answer) -> Page:
     """Show an answer on the page."""
     pages = notices_page(answer.notices), ranking_page(answer), compared_page(answer)
     addable = bool(answer.question.references) and not answer.question.paper
-    return Page(*pages, answer.signature, answer.question, gr.update(visible=addable))
+    return Page(*pages, answer.signature, answer.question, _PAPER_OFFERED if addable else _HIDDEN)
 
 
 # Layout
@@ -138,29 +152,38 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
         gr.HTML(_HEAD)
         with gr.Row(elem_id="mars-examples"):
             buttons = [gr.Button(example.title, size="sm") for example in examples]
-        lesson = gr.HTML(elem_id="mars-lesson")
+        hint = gr.HTML(elem_id="mars-example-hint")
         with gr.Row(equal_height=False):
             with gr.Column(scale=5, elem_id="mars-inputs"):
-                inputs = _inputs()
+                texts = _inputs()
                 button = gr.Button("Score", variant="primary", elem_id="mars-score")
-            with gr.Column(scale=6):
-                ranking = _ranking()
-        outputs = _details(ranking)
-        samples, *settings = _controls()
-        inputs, values = [*inputs, samples], [*inputs, samples, *settings]
-        scoring: dict[str, Any] = {"show_progress_on": outputs.ranking, **_LIMITED, **_PRIVATE}
-        button.click(handlers.page, values, list(outputs), **scoring)
-        outputs.paper.click(handlers.paper, outputs.question, list(outputs), **scoring)
+                values = [*texts, *_settings()]
+            with gr.Column(scale=6, elem_id="mars-outputs"):
+                outputs = _outputs()
+        filled = [hint, *values[:-1]]
+        started = [button.click(partial(Page, ranking=SCORING), None, list(outputs), **_AT_ONCE)]
         for example, chosen in zip(examples, buttons, strict=True):
-            filled = chosen.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **_PRIVATE)
-            filled.then(handlers.page, values, list(outputs), **scoring)
+            fill = partial(_fill, example)
+            started.append(chosen.click(fill, None, [*filled, *outputs], **_AT_ONCE))
+        for start in started:
+            scored = start.then(handlers.page, values, list(outputs), **_SCORING)
+            scored.failure(None, None, outputs.ranking, js=_returning(problem_page(_UNANSWERED)), **_AT_ONCE)
+        computing = gr.update(value="Computing the paper's MARS, up to a minute …", interactive=False)
+        added = outputs.paper.click(None, None, outputs.paper, js=_returning(computing), **_AT_ONCE)
+        scored = added.then(handlers.paper, outputs.question, list(outputs), **_SCORING)
+        scored.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
+        gr.on([part.input for part in values[:-1]], None, None, hint, js=_returning(""), **_AT_ONCE)
         if examples:
-            arrive = partial(_arrive, handlers, examples[0])
-            page.load(arrive, None, [lesson, *inputs, *outputs], show_progress="hidden", **_PRIVATE)
+            page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
         gr.api(handlers.api, api_name="score", **_LIMITED)
     page.queue(api_open=False)
     page._queue = FairQueue(page)
     return page
+
+
+def _returning(value: Any) -> str:
+    """Return a JavaScript function that returns a value."""
+    return f"() => ({json.dumps(value)})"
 
 
 def _inputs() -> list[Any]:
@@ -190,58 +213,62 @@ def _texts(label: str, lines: int, max_lines: int, hint: str) -> Any:
     return gr.Textbox(label=label, lines=lines, max_lines=max_lines, placeholder=hint, elem_id=f"mars-{name}")
 
 
-def _ranking() -> Page:
-    """Lay out the parts of an answer that stand beside the inputs."""
+def _settings() -> list[Any]:
+    """Lay out samples and settings; return them in the order of :data:`VALUES`."""
+    with gr.Accordion("Samples and settings", open=False, elem_id="mars-settings"):
+        samples = _texts("Samples, one per line", 1, 6, "What a good language model writes for this context")
+        aggregation = gr.Radio(
+            [("Best", "max"), ("Mean", "mean")],
+            value=DEFAULTS["reference_aggregation"],
+            label="With several references",
+            info="The best of them counts, or their mean.",
+        )
+        use_context = gr.Checkbox(
+            DEFAULTS["use_context"], label="Use the context", info="Off: only the references count."
+        )
+        preset = gr.Radio(
+            list(CHOICES),
+            value=DEFAULTS["preset"],
+            label="Models",
+            info="Scores of different models cannot be compared.",
+            elem_id="mars-preset",
+        )
+    return [samples, aggregation, use_context, preset]
+
+
+def _outputs() -> Page:
+    """Lay out the parts of an answer."""
     return Page(
         notices=gr.HTML(elem_id="mars-notices"),
         ranking=gr.HTML(WAITING, elem_id="mars-ranking"),
-        paper=gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper"),
-    )
-
-
-def _details(ranking: Page) -> Page:
-    """Lay out the other parts of an answer; return all of them."""
-    with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
-        compared = gr.HTML(elem_id="mars-compared")
-        signature = gr.Textbox(
+        paper=gr.Button(_ADD_PAPER, visible=False, elem_id="mars-paper"),
+        compared=gr.HTML(elem_id="mars-compared"),
+        signature=gr.Textbox(
             label="Signature, to quote beside the scores",
+            placeholder="follows with the scores",
             lines=2,
             interactive=False,
             buttons=["copy"],
             elem_id="mars-signature",
-        )
-    return ranking._replace(compared=compared, signature=signature, question=gr.State())
+        ),
+        question=gr.State(),
+    )
 
 
-def _controls() -> list[Any]:
-    """Lay out samples and settings; return them in this order."""
-    with gr.Accordion("Samples and settings", open=False, elem_id="mars-settings"):
-        samples = _texts("Samples, one per line", 1, 6, "What a good language model writes for this context")
-        with gr.Row():
-            aggregation = gr.Radio(
-                [("Best", "max"), ("Mean", "mean")],
-                value=DEFAULTS["reference_aggregation"],
-                label="With several references",
-                info="The best of them counts, or their mean.",
-            )
-            use_context = gr.Checkbox(
-                DEFAULTS["use_context"], label="Use the context", info="Off: only the references count."
-            )
-        gr.HTML(
-            f'<p class="mars-hint">Models: preset “{PRESET}”. Scores with different signatures cannot be '
-            "compared.</p>"
-        )
-    return [samples, aggregation, use_context]
-
-
-def _fill(example: PageExample) -> list[str]:
-    question = example.question
-    texts = map("\n".join, (question.references, question.candidates, question.samples))
-    return [example.lesson, question.context, question.task, *texts]
+def _fill(example: PageExample) -> list[Any]:
+    """Show an example, with the settings that it is scored with, and that it is being scored."""
+    return [*_values(example), *Page(ranking=SCORING)]
 
 
 def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:
-    return [*_fill(example), *handlers.arrive(example.question)]
+    return [*_values(example), *handlers.arrive(example.question)]
+
+
+def _values(example: PageExample) -> list[Any]:
+    """Return an example's hint, and its values in the order of :data:`VALUES` but for the preset."""
+    values = {name: getattr(example.question, name) for name in VALUES[:-1]}
+    lines = {name: "\n".join(values[name]) for name in LIMITS}
+    return [example.hint, *(values | lines).values()]
 
 
 def theme() -> Any:
@@ -259,6 +286,14 @@ def theme() -> Any:
         body_background_fill="#faf8f5",
         body_text_color_subdued="*neutral_600",
         block_title_text_weight="600",
+        block_title_text_color="*neutral_700",
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_400",
+        input_placeholder_color="*neutral_600",
+        input_placeholder_color_dark="*neutral_300",
+        link_text_color_dark="*neutral_300",
+        link_text_color_hover_dark="*neutral_100",
+        link_text_color_visited_dark="*neutral_300",
         button_primary_background_fill="*primary_600",
         button_primary_background_fill_hover="*primary_700",
     )

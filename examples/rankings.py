@@ -1,0 +1,55 @@
+"""Score the examples of the Space and print which of them are ranked as they should be.
+
+Usage: python examples/rankings.py [--preset NAME ...] [--variant NAME ...]
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mars_score import MarsScorer
+from mars_score.settings.presets import CONFIGS, PRESETS, REFERENCE_FREE
+from mars_score.space.questions import PageExample, read_examples
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 where every ranking is as its example says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", nargs="+", choices=PRESETS, default=["mini"])
+    parser.add_argument("--variant", nargs="+", choices=CONFIGS, default=["plus"])
+    args = parser.parse_args(argv)
+    examples = read_examples(Path(__file__).parent / "space.json")
+    as_said = [
+        score(example, preset, variant)
+        for preset in args.preset
+        for variant in args.variant
+        for example in examples
+        if example.question.references or variant in REFERENCE_FREE
+    ]
+    print(f"{sum(as_said)} of {len(as_said)} are ranked as their example says")
+    return 0 if all(as_said) else 1
+
+
+def score(example: PageExample, preset: str, variant: str) -> bool:
+    """Print the scores of an example; tell whether they rank its candidates as the example says."""
+    question = example.question
+    count = len(question.candidates)
+    references = [question.references] * count if question.references else None
+    scorer = MarsScorer(preset, variant=variant)
+    tasks = {} if variant == "paper" else {"tasks": [question.task] * count}
+    result = scorer.score(question.candidates, references, [question.context] * count, explain=True, **tasks)
+    right = example.is_right(result.scores)
+    said = "" if right != example.fails else ", which the example does not say"
+    print(f"{preset} {variant} {'right' if right else 'wrong'}{said}: {example.title}")
+    for rank, row, explanation in zip(example.ranks, result.rows, result.explanations, strict=True):
+        terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
+        print(f"  rank {rank} score {row.score:.3f} {explanation.candidate}\n    {terms}")
+        for verdict in explanation.verdicts:
+            print(f"    {verdict.verdict} {verdict.probability:.2f}: {verdict.sentence}")
+    return right != example.fails
+
+
+if __name__ == "__main__":
+    sys.exit(main())
