@@ -120,13 +120,22 @@ def test_spans_of_words(text):
 
 def test_signals(pairs, scorer):
     signals = compute_signals(pairs, scorer, seed=1)
-    sizes = {"MARS": 1, "BLEU": 1, "likelihood": 2}
+    sizes = {"MARS": 1, "BLEU": 1, "ROUGE": 3, "BERTScore": 3, "likelihood": 2}
+    assert list(signals) == list(sizes)
     assert {name: values.shape for name, values in signals.items()} == {
         name: (len(pairs), size) for name, size in sizes.items()
     }
     intact = np.array([row.references == (row.candidate,) for row in pairs])
-    assert signals["BLEU"][intact] == pytest.approx(1.0, abs=1e-5)
-    assert signals["BLEU"][~intact].mean() < 0.95
+    for name in ("BLEU", "ROUGE", "BERTScore"):
+        assert signals[name][intact] == pytest.approx(1.0, abs=1e-3)  # token vectors are float16
+        assert signals[name][~intact].mean() < 0.95
+    for name in ("ROUGE", "BERTScore"):
+        precision, recall, f1 = signals[name].T
+        assert f1 == pytest.approx(2 * precision * recall / np.maximum(precision + recall, 1e-9))
+    shorter = [
+        index for index, row in enumerate(pairs) if set(row.candidate.split()) < set(row.references[0].split())
+    ]
+    assert (signals["ROUGE"][shorter, 0] > signals["ROUGE"][shorter, 1]).all()  # dropped words cost recall
     judged = ~np.isnan(signals["likelihood"]).any(axis=1)
     infilled = {(source.text,) for source in MANY if len(candidates_of(source, pairs)) > 6}
     assert {pairs[index].references for index in np.flatnonzero(judged)} == infilled

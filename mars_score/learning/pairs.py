@@ -14,7 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mars_score.data.files import Columns, read_rows
+from mars_score.features import token_recall, widened_tokens
 from mars_score.learning.ratings import Floats
+from mars_score.meta.metrics.base import extra_meta
+from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
 from mars_score.model_calls import ModelCalls
 from mars_score.rows import Row
@@ -188,13 +191,17 @@ def foreign_text(source: Source, sources: Sequence[Source], random_state: random
 
 
 def compute_signals(pairs: Sequence[Row], scorer: MarsScorer, seed: int = 0) -> dict[str, Floats]:
-    """Compute the signals of pairs that small models can give, by name (pairs, size), in this order.
+    """Compute the signals of pairs, by name (pairs, size), in this order.
 
-    They are ``"MARS"``: its own score by variant ``"fast"``, which the head's score learns; ``"BLEU"``;
-    ``"likelihood"``: the mean log probability given the context with what the context adds to it, in nats, nan for
-    texts that the language model does not judge; and, with an NLI model, ``"entailment"``: the probabilities that
-    the text entails and that it contradicts what was made of it. ROUGE-L and matched token vectors, which BLEURT
-    learns besides, changed nothing (research/learning.md).
+    - ``"MARS"``: its own score by variant ``"fast"``, which the head's score learns; not BLEURT's.
+    - ``"BLEU"``; ``"ROUGE"`` and ``"BERTScore"``: precision, recall and F, the former of ROUGE-L.
+    - ``"likelihood"``: the mean log probability given the context, and what the context adds to it, in nats; nan
+      for texts that the language model does not judge. Not BLEURT's.
+    - ``"entailment"``, with an NLI model: the probabilities that the text entails and that it contradicts what was
+      made of it.
+
+    Of BLEURT's signals the likelihoods of back-translation, and whether a pair comes from it, are missing: they
+    need models that translate.
 
     Args:
         pairs: see :func:`make_pairs`.
@@ -202,37 +209,45 @@ def compute_signals(pairs: Sequence[Row], scorer: MarsScorer, seed: int = 0) -> 
         seed: that of :func:`make_pairs`.
 
     Raises:
-        ImportError: sacreBLEU is missing; says how to get it.
+        ImportError: sacreBLEU or rouge-score is missing; says how to get it.
         ModelUnavailableError: a model cannot be loaded.
     """
-    bleu = _bleu(pairs)  # Comes first, as the package may be missing.
+    device, batch_size = scorer.runtime.device, scorer.runtime.encoder_batch_size
+    models = vars(scorer.settings.models)
+    # Without a store, which token vectors of all pairs would fill.
+    fast = MarsScorer(variant="fast", store=False, device=device, encoder_batch_size=batch_size, **models)
     signals = {
-        "MARS": _own_scores(pairs, scorer),
-        "BLEU": bleu,
+        "BLEU": np.array([[sentence_bleu(row.candidate, row.references) / 100] for row in pairs]),
+        "ROUGE": _rouge(pairs),
+        "MARS": np.array([[row.score] for row in fast.score_rows(pairs)]),
+        "BERTScore": _bert_score(pairs, fast.calls),
         "likelihood": _likelihoods(pairs, scorer, seed),
     }
     if scorer.settings.models.entailment_model is not None:
         compared = [(row.references[0], row.candidate) for row in pairs]
         verdicts = scorer.calls.entails(compared)
         signals["entailment"] = np.array([verdicts[pair] for pair in compared])
-    return signals
+    return {"MARS": signals.pop("MARS"), **signals}
 
 
-def _bleu(pairs: Sequence[Row]) -> Floats:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ModuleNotFoundError as error:
-        raise ImportError("sacrebleu is not installed; run: pip install 'mars-score[meta]'") from error
-    bleu = BLEU(effective_order=True)
-    return np.array([[bleu.sentence_score(row.candidate, list(row.references)).score / 100] for row in pairs])
+def _rouge(pairs: Sequence[Row]) -> Floats:
+    with extra_meta():
+        from rouge_score.rouge_scorer import RougeScorer
+
+    rouge = RougeScorer(["rougeL"], use_stemmer=True)
+    return np.array([rouge.score(row.references[0], row.candidate)["rougeL"] for row in pairs])
 
 
-def _own_scores(pairs: Sequence[Row], scorer: MarsScorer) -> Floats:
-    """Score the pairs by `fast`, without a store, which token vectors of all pairs would fill."""
-    device, batch_size = scorer.runtime.device, scorer.runtime.encoder_batch_size
-    models = vars(scorer.settings.models)
-    fast = MarsScorer(variant="fast", store=False, device=device, encoder_batch_size=batch_size, **models)
-    return np.array([[row.score] for row in fast.score_rows(pairs)])
+def _bert_score(pairs: Sequence[Row], calls: ModelCalls) -> Floats:
+    """Compute precision, recall and F1 of matched tokens, without IDF."""
+    compared = [(row.candidate, row.references[0]) for row in pairs]
+    encodings = calls.encode((text for pair in compared for text in pair), tokens=True)
+    tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
+    found = [
+        (token_recall(tokens[reference], tokens[candidate]), token_recall(tokens[candidate], tokens[reference]))
+        for candidate, reference in compared
+    ]
+    return np.array([(one, two, 2 * one * two / (one + two) if one + two else 0.0) for one, two in found])
 
 
 def _likelihoods(pairs: Sequence[Row], scorer: MarsScorer, seed: int) -> Floats:
