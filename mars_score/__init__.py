@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from mars_score.version import __version__
 
 if TYPE_CHECKING:
+    from mars_score.judging import judge
     from mars_score.results import MarsResult
     from mars_score.scorer import MarsScorer, score, score_iter
 
-__all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
+__all__ = ["MarsResult", "MarsScorer", "__version__", "judge", "score", "score_iter"]
+_HOMES = {"MarsResult": "mars_score.results", "judge": "mars_score.judging"}  # others are in mars_score.scorer
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "mars_score.results" if name == "MarsResult" else "mars_score.scorer"
-    return getattr(import_module(home), name)
+    return getattr(import_module(_HOMES.get(name, "mars_score.scorer")), name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mars_score.data.validation import Where, check_rows
+from mars_score.judging import JudgeResult, judge_by
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 
@@ -20,6 +21,36 @@ class HarnessOptions(NamedTuple):
     context: str
     use_references: bool
     scorer: MarsScorer
+
+    def find_context(self, fields: Mapping[str, Any], where: str) -> Any:
+        """Return the context among the ``fields``, which an error calls ``where``; None if contexts do not count.
+
+        Raises:
+            ValueError: there is no such field.
+        """
+        if not self.scorer.settings.use_context:
+            return None
+        if fields.get(self.context) is None:
+            raise ValueError(
+                f"{where} has no {self.context!r}; set `context:` to the field that holds the context, or "
+                "`use_context: false` to score without"
+            )
+        return fields[self.context]
+
+    def judge(
+        self, output: str, reference: Any, fields: Mapping[str, Any], *, where: str, threshold: float | None = None
+    ) -> JudgeResult:
+        """Judge an output by its reference and the context among the ``fields``, which an error calls ``where``.
+
+        Raises:
+            ValueError: the reference or the context is missing.
+        """
+        context = self.find_context(fields, where)
+        if self.use_references and not reference:
+            raise ValueError("there is no reference; give one, or set `use_references: false` to score without")
+        return judge_by(
+            self.scorer, output, reference if self.use_references else None, context, threshold=threshold
+        )
 
     def check(self, references: Any, contexts: Any, where: Mapping[str, Where]) -> list[Row]:
         """Check the columns of documents, those that count; ``where`` names documents in errors, by column."""

@@ -28,8 +28,11 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         """
         options = self.options()
         golds = [doc.get_golds() if doc.choices else () for doc in docs]
-        contexts = [(doc.specific or {}).get(options.context) for doc in docs]
         names = [f"document {doc.id} of task {doc.task_name}" for doc in docs]
+        contexts = [
+            options.find_context(doc.specific or {}, f"`specific` of {name}")
+            for doc, name in zip(docs, names, strict=True)
+        ]
         where = {
             "references": lambda row: f"choices[gold_index] of {names[row]}",
             "contexts": lambda row: f"specific[{options.context!r}] of {names[row]}",

@@ -59,7 +59,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
             "references": f"the target of {name}".format,
             "contexts": f"the context ({field}) of {name}".format,
         }
-        context = apply_template(field, doc) if "{" in field else doc.get(field)
+        context = apply_template(field, doc) if "{" in field else self._options.find_context(doc, name)
         [row] = self._options.check([self.doc_to_target(doc)], [context], where)
         return {"references": list(row.references), "context": row.context, "context_task": row.task}
 

@@ -1,0 +1,34 @@
+"""MARS as a scorer of ``mlflow.genai.evaluate``."""
+
+import json
+from typing import Any
+
+from mlflow.entities import Feedback
+from mlflow.genai import Scorer, scorer
+
+from mars_score.integrations.harness_options import read_options
+
+
+def mars_scorer(name: str = "mars", *, threshold: float | None = None, **settings: Any) -> Scorer:
+    """Make a scorer that judges ``outputs`` by ``expectations["expected_response"]`` and ``inputs["context"]``.
+
+    Args:
+        name: of the feedback, whose value is the score and whose rationale says why.
+        threshold: the least score that passes, which ``metadata`` of the feedback then says.
+        settings: ``context``, the field of ``inputs`` that holds the context; ``use_references``; arguments and
+            settings of :class:`mars_score.MarsScorer`. The variant is ``"plus"`` unless given.
+
+    Raises:
+        TypeError, ValueError: an unknown setting, or one that is out of range.
+    """
+    options = read_options({"variant": "plus", **settings})
+
+    @scorer(name=name)
+    def mars(inputs: dict[str, Any], outputs: Any, expectations: dict[str, Any] | None) -> Feedback:
+        reference = (expectations or {}).get("expected_response")
+        judged = options.judge(outputs, reference, inputs, where="inputs", threshold=threshold)
+        metadata = {"passed": judged["passed"], **judged["metadata"]}
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in metadata.items()}
+        return Feedback(name=name, value=judged["score"], rationale=judged["reason"], metadata=texts)
+
+    return mars
