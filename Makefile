@@ -1,11 +1,14 @@
 # make demo | test | test-slow | bench | lint | audit; each first creates .venv and installs what it needs.
+# make demo PRESET=medium and make medium also install the models of preset medium, half a GB.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+MEDIUM := .venv/.installed-medium
+PRESET ?= mini
 # Threads that spin while they wait slow down other processes on the same cores many times.
 export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: install demo test test-slow latest recipes bench lint audit clean
+.PHONY: install medium demo test test-slow latest recipes bench lint audit clean
 
 install: $(INSTALLED)
 
@@ -15,8 +18,14 @@ $(INSTALLED): pyproject.toml constraints.txt requirements-mini.txt
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[mini,dev]'
 	touch $@
 
-demo: install
-	$(BIN)/python examples/demo.py $(ARGS)
+medium: $(MEDIUM)
+
+$(MEDIUM): $(INSTALLED) requirements-medium.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements-medium.txt
+	touch $@
+
+demo: install $(if $(filter medium,$(PRESET)),medium)
+	$(BIN)/python examples/demo.py --preset $(PRESET) $(ARGS)
 
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)

@@ -1,6 +1,6 @@
-"""Score the texts beside this file with preset "mini": MARS plus beside the paper's MARS, BLEU and ROUGE-L.
+"""Score the texts beside this file: MARS plus beside the paper's MARS, BLEU and ROUGE-L.
 
-Usage: python examples/demo.py [--limit N] [--paper N] [FILES...]
+Usage: python examples/demo.py [--preset NAME] [--limit N] [--paper N] [FILES...]
 """
 
 import argparse
@@ -60,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     own = sorted(Path(__file__).parent.glob("*.jsonl"), key=lambda path: path.name != "dialogues.jsonl")
     parser.add_argument("files", nargs="*", metavar="FILES", default=own, help="default: those beside demo.py")
+    parser.add_argument("--preset", metavar="NAME", default="mini", help="which models (mini)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
     parser.add_argument("--paper", type=int, metavar="N", default=3, help="the paper's MARS of the first N (3)")
     args = parser.parse_args(argv)
@@ -67,10 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--limit must be at least 1 and --paper at least 0")
     try:
         examples = [example for file in args.files for example in read(file)][: args.limit]
-        signatures = [score(examples, "MARS plus", variant="plus")]
+        signatures = [score(examples, "MARS plus", args.preset, "plus")]
         if args.paper > 0:
             print("MARS paper: it writes new versions of each reference, which takes a while ...", file=sys.stderr)
-            signatures.append(score(examples[: args.paper], "MARS paper", variant="paper"))
+            signatures.append(score(examples[: args.paper], "MARS paper", args.preset, "paper"))
     except (ModelUnavailableError, ImportError, OSError, ValueError) as error:
         print(f"demo: error: {error}", file=sys.stderr)
         return 1
@@ -100,9 +101,9 @@ def read(path: str | Path) -> list[Example]:
     return examples
 
 
-def score(examples: list[Example], metric: str, variant: str) -> str:
+def score(examples: list[Example], metric: str, preset: str, variant: str) -> str:
     """Add a variant's scores to the examples; return its signature."""
-    result = MarsScorer(preset="mini", variant=variant, progress=True).score(
+    result = MarsScorer(preset=preset, variant=variant, progress=True).score(
         [example.candidates for example in examples],
         [example.references for example in examples],
         [example.context for example in examples],

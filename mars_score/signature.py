@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mars_score.models.fingerprints import fingerprint
+from mars_score.models.running import number_type
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.language import pipeline_name
 from mars_score.version import __version__
@@ -52,7 +53,11 @@ def _brief(value: Any) -> str:
 
 
 def make_signature(
-    settings: Settings, reference_counts: Iterable[int], samples: str = "", tasks: Iterable[str] = ()
+    settings: Settings,
+    reference_counts: Iterable[int],
+    samples: str = "",
+    tasks: Iterable[str] = (),
+    device: str | None = None,
 ) -> Signature:
     """Make the signature of a call.
 
@@ -61,6 +66,7 @@ def make_signature(
         reference_counts: number of human references of each row.
         samples: where samples are from: ``"given"`` or ``"others"``; "": there are none.
         tasks: of the rows.
+        device: where models run, which decides what number type ``"auto"`` is; None: the usual one.
     """
     usual = dict(resolve_settings("base", settings.variant).items())
     counts = sorted(set(reference_counts))
@@ -78,6 +84,8 @@ def make_signature(
         shows = name in ("dtype", "idf_corpus") or value != usual[name]
         if name in _MODELS:
             value, shows = str(fingerprint(value)), name in settings.used_models
+        elif name == "dtype":
+            value = number_type(value, device)
         elif name == "idf_corpus":
             value = "references" if value is None else _corpus(value)
         entries[name] = dict(value) if isinstance(value, Mapping) else value

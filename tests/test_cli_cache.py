@@ -63,7 +63,9 @@ def test_info(run, filled, monkeypatch):
     printed = [line.split() for line in lines[2:]]
     expected = {"infills": ["300", "2.9", "MiB"], "encodings": ["2", "0.0", "MiB"]}
     assert printed[: len(KINDS)] == [[kind, *expected.get(kind, ["0", "0.0", "MiB"])] for kind in KINDS]
-    assert printed[len(KINDS) :] == [["model", f".{MODEL}.1234.tmp", "0.0", "MiB"], ["model", MODEL, "2.9", "MiB"]]
+    *models, remedy = printed[len(KINDS) :]
+    assert models == [["model", f".{MODEL}.1234.tmp", "0.0", "MiB"], ["model", MODEL, "2.9", "MiB"]]
+    assert remedy[-3:] == ["cache", "clear", "--models"]
 
 
 @pytest.mark.parametrize("how", ["missing", "empty folder", "cleared"])
@@ -98,6 +100,12 @@ def test_clear(run, filled):
     assert [name for name in tree(filled) if "within" not in name] == [
         *("models", "models/gpt-2-1.0", "models/mine", "notes.txt", "results.sqlite3")
     ]
+
+
+def test_clear_of_the_models_alone(run, filled):
+    assert run("clear", "--models") == (0, "2.9 MiB freed (results: 0, converted models: 2)\n", "")
+    assert ResultStore(filled).info()["infills"] == (300, 3_000_000)
+    assert sorted(path.name for path in (filled / "models").iterdir()) == ["gpt-2-1.0", "mine"]
 
 
 def test_clear_takes_the_models_folder_that_it_emptied(run, folder):

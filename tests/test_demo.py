@@ -28,6 +28,14 @@ def test_the_demo_shows_plus_the_paper_and_other_metrics(tiny_mini, capsys, monk
         assert f"{score:.3g} (#" in out
 
 
+def test_the_demo_takes_another_preset(tiny_preset, llama, capsys):
+    tiny_preset("medium", llama)
+    assert DEMO["main"](["--preset", "medium", "--limit", "1", "--paper", "0"]) == 0
+    assert "MARS plus" in capsys.readouterr().out
+    assert DEMO["main"](["--preset", "none such", "--limit", "1"]) == 1
+    assert "none such" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [["--limit", "0"], ["--paper", "-1"]])
 def test_what_the_demo_cannot_do_is_refused(arguments, capsys):
     with pytest.raises(SystemExit):

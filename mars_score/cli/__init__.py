@@ -17,6 +17,7 @@ from mars_score.cli import (
     cache_command,
     compare_command,
     meta_command,
+    models_command,
     references_command,
     score_command,
     train_command,
@@ -34,6 +35,7 @@ COMMANDS = (
     references_command,
     meta_command,
     train_command,
+    models_command,
     cache_command,
 )
 

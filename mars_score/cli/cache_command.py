@@ -9,7 +9,7 @@ from typing import Any
 
 from mars_score.cache import ResultStore, store_folder
 from mars_score.cli.printing import print_line, print_notices, scoring
-from mars_score.models.wheels import is_wheel
+from mars_score.models.wheels import stored_models
 
 
 def add_parser(commands: Any) -> None:
@@ -28,6 +28,9 @@ def add_parser(commands: Any) -> None:
         parser.set_defaults(run=run)
         if run is run_info:
             parser.add_argument("--json", action="store_true", help="print one JSON object; sizes are in bytes")
+        else:
+            text = "only the models, which preset mini or medium unpacks again when it is used"
+            parser.add_argument("--models", action="store_true", help=text)
 
 
 def run_info(args: argparse.Namespace) -> None:
@@ -37,7 +40,7 @@ def run_info(args: argparse.Namespace) -> None:
     with scoring() as notices:
         results = store.info()
     print_notices(notices)
-    sizes = {model.name: _bytes(model) for model in _converted_models(folder)}
+    sizes = {model.name: _bytes(model) for model in stored_models(folder)}
     if args.json:
         kinds = {kind: {"entries": entries, "bytes": size} for kind, (entries, size) in results.items()}
         print(json.dumps({"folder": str(folder), "limit": store.limit, "results": kinds, "models": sizes}))
@@ -49,16 +52,22 @@ def run_info(args: argparse.Namespace) -> None:
     width = max(len(name) for name, _, _ in rows)
     for name, entries, size in rows:
         print_line(f"{name:<{width}}  {entries:>9}  {_mebibytes(size):>12}")
+    if sizes:
+        print_line("to free the models alone: mars cache clear --models")
 
 
 def run_clear(args: argparse.Namespace) -> None:
-    """Remove results and models, also unfinished ones; see :func:`mars_score.cli.main` for errors."""
+    """Remove results and models, also unfinished ones; or, with ``--models``, the models alone.
+
+    See :func:`mars_score.cli.main` for errors.
+    """
     folder = _folder(args)
-    store, models = ResultStore(folder), _converted_models(folder)
-    before = _bytes(folder)
-    with scoring():  # A damaged file counts as empty, without a notice.
-        count = sum(entries for entries, _ in store.info().values())
-        store.clear()
+    store, models = ResultStore(folder), stored_models(folder)
+    before, count = _bytes(folder), 0
+    if not args.models:
+        with scoring():  # A damaged file counts as empty, without a notice.
+            count = sum(entries for entries, _ in store.info().values())
+            store.clear()
     for model in models:
         shutil.rmtree(model)
     with suppress(OSError):  # It is missing, or there is more in it.
@@ -70,12 +79,6 @@ def _folder(args: argparse.Namespace) -> Path:
     folder = store_folder(args.store)
     assert folder is not None  # There is no --no-store here.
     return folder
-
-
-def _converted_models(folder: Path) -> list[Path]:
-    """Return the folders of models, finished (``wheel-version``) or not (``.wheel-version.1234.tmp``)."""
-    paths = sorted((folder / "models").glob("*"))
-    return [path for path in paths if is_wheel(path.name.removeprefix(".").rpartition("-")[0])]
 
 
 def _bytes(folder: Path) -> int:

@@ -12,8 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from mars_score.models import mini_nli
-from mars_score.models.wheels import is_wheel, wheel_version
+from mars_score.models.shipped_nli import SHIPPED
+from mars_score.models.wheels import is_wheel, wheel_revision
 
 # One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
@@ -56,7 +56,8 @@ class Fingerprint:
 
     Attributes:
         name: its Hub id or wheel, ``"folder"``, or the class of an object.
-        revision: its commit, its wheel's version, or a hash of its files or weights. None: not known, as of a Hub
+        revision: its commit, its wheel's version, or a hash of its files or weights (of a model that is in wheels
+            and on the Hub, the same from both). None: not known, as of a Hub
             model that was never downloaded, or of an object that does not show what it computes with: results of
             such a model are not stored. "": there is no model.
     """
@@ -108,10 +109,10 @@ def _fingerprint(spec: Any) -> Fingerprint:
     if spec is None:
         return Fingerprint("none", "")
     if is_wheel(spec):
-        return Fingerprint(spec, wheel_version(spec))
-    if spec == mini_nli.NAME:
-        return Fingerprint(spec, mini_nli.REVISION)
+        return Fingerprint(spec, wheel_revision(spec))
     if is_name(spec):
+        if spec in SHIPPED:
+            return Fingerprint(str(spec), SHIPPED[str(spec)].revision)
         if Path(spec).is_dir():
             return Fingerprint("folder", _hash_folder(Path(spec)))
         name, asked = name_and_revision(spec)

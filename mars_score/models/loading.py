@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models import mini_nli
+from mars_score.models import shipped_nli
 from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock, name_and_revision
-from mars_score.models.running import ordinary_mode, pick_device
-from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
+from mars_score.models.running import number_type, ordinary_mode, pick_device
+from mars_score.models.split import SPLIT_MODELS, SplitModel
+from mars_score.models.wheels import is_wheel, joined_folder, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
     from mars_score.runtime import Runtime
@@ -48,13 +49,13 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
         ModelUnavailableError: the model cannot be loaded.
         UnsupportedModelError: the language model cannot be used; the message says why.
     """
-    spec = getattr(models, setting)
+    spec, dtype = getattr(models, setting), number_type(models.dtype, runtime.device)
     if not is_name(spec):
-        return _load(setting, spec, models.dtype, runtime)
-    key = setting, str(spec), models.dtype, pick_device(runtime.device)
+        return _load(setting, spec, dtype, runtime)
+    key = setting, str(spec), dtype, pick_device(runtime.device)
     with loading_lock:
         if key not in _loaded or _loaded[key][0] != fingerprint(spec):
-            model = _load(setting, spec, models.dtype, runtime)
+            model = _load(setting, spec, dtype, runtime)
             _loaded[key] = fingerprint(spec), model  # a revision may be known only now
         return _loaded[key][1]
 
@@ -74,7 +75,7 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     Args:
         setting: as for :func:`shared_model`.
         spec: a Hub id, a folder, a wheel's name, or a ready-made model, which is returned.
-        dtype: name of torch's number type.
+        dtype: name of torch's number type, or ``"auto"``.
         runtime: its device, the store's folder for converted wheels, and where progress is reported.
 
     Returns:
@@ -87,29 +88,40 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
         return spec
     import torch
 
-    device, number_type = pick_device(runtime.device), getattr(torch, dtype)
+    dtype = number_type(dtype, runtime.device)
+    device, torch_type = pick_device(runtime.device), getattr(torch, dtype)
     with _loading(spec):
-        if spec == mini_nli.NAME:
-            return mini_nli.load(dtype, device)
         runtime.report(f"load {spec}", 0, 1)
         model: Any
-        if setting == "encoder":
+        if spec in shipped_nli.SHIPPED:
+            model = _shipped_nli(spec, dtype, device, runtime)
+        elif setting == "encoder":
             from sentence_transformers import SentenceTransformer
 
-            name, extra = (str(wheel_folder(spec)), {}) if is_wheel(spec) else _hub_source(spec)
+            name, extra = (str(model_folder(spec, runtime)), {}) if is_wheel(spec) else _hub_source(spec)
             model = SentenceTransformer(name, device=device, trust_remote_code=False, **extra)
-            model.to(number_type).eval()
+            model.to(torch_type).eval()
         else:
             import transformers
 
             source, extra = _wheel_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
             loader = getattr(transformers, _MODEL_CLASSES[setting])
-            network = loader.from_pretrained(source, dtype=number_type, trust_remote_code=False, **extra)
+            network = loader.from_pretrained(source, dtype=torch_type, trust_remote_code=False, **extra)
             network.requires_grad_(False).eval().to(device)
             model = network, tokenizer
         runtime.report(f"load {spec}", 1, 1)
         return model
+
+
+def _shipped_nli(name: str, dtype: str, device: str, runtime: Runtime) -> Any:
+    shipped = shipped_nli.SHIPPED[name]
+    if not shipped.file.is_file():
+        raise ModelUnavailableError(
+            f"the NLI model {name} is not in this version of mars-score; leave it out with entailment_model=None, "
+            "or name another one"
+        )
+    return shipped_nli.load(name, model_folder(shipped.encoder, runtime), dtype, device)
 
 
 @contextmanager
@@ -153,26 +165,79 @@ def _wheel_source(spec: str, runtime: Runtime) -> tuple[Any, dict[str, Any]]:
     return language_model_source(spec, runtime.store.folder, runtime.report)
 
 
+def model_folder(name: str, runtime: Runtime) -> Path:
+    """Return the folder with the files of a known wheel's model, wherever they come from.
+
+    Args:
+        name: of the wheel; or of a model in several wheels, for which the Hub is asked where they are missing.
+        runtime: the store's folder, where several wheels are joined, and where progress is reported.
+
+    Raises:
+        ModelUnavailableError: the model cannot be had; the message says what to do.
+    """
+    if name not in SPLIT_MODELS:
+        return wheel_folder(name)
+    return joined_folder(name, runtime.store.folder, runtime.report) or _hub_copy(name, SPLIT_MODELS[name])
+
+
+def _hub_copy(name: str, model: SplitModel) -> Path:
+    """Return the folder of the Hub's copy of a model, which must be the same to the byte; it is fetched once."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    def find(*, here: bool) -> Path:
+        files = list(model.files)
+        return Path(
+            snapshot_download(model.hub_id, revision=model.commit, allow_patterns=files, local_files_only=here)
+        )
+
+    try:
+        folder = find(here=True)
+        complete = all((folder / file).is_file() for file in model.files)
+    except LocalEntryNotFoundError:
+        complete = False
+    if not complete:
+        if error := _hub_error():
+            raise ModelUnavailableError(
+                f"{name} is not installed; run: {model.install} (the Hub has it as well, but cannot be "
+                f"reached: {error})"
+            )
+        folder = find(here=False)
+    if damaged := model.damaged_file(folder):
+        raise ModelUnavailableError(
+            f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
+        )
+    return folder
+
+
+def _hub_error() -> Exception | None:
+    """Return why the Hub cannot be reached; None: it can."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
+    except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
+        return error
+    return None
+
+
 def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:
     """Return name or folder, and extra ``from_pretrained`` arguments: the revision of the copy here, if any.
 
     Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
     """
-    from huggingface_hub import constants, get_session
+    from huggingface_hub import constants
 
     if Path(spec).is_dir():
         return str(spec), {}
     name, asked = name_and_revision(spec)
     here = fingerprint(spec).revision
     extra: dict[str, Any] = {"revision": here or asked} if here or asked else {}
-    if not constants.is_offline_mode():
-        try:
-            get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
-        except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
-            if here is None:
-                raise ModelUnavailableError(
-                    f"could not load {str(spec)!r}: {constants.ENDPOINT} cannot be reached ({error}). Check the "
-                    'connection, name a local folder, or choose preset="mini", which runs without the Hub'
-                ) from None
-            extra["local_files_only"] = True
+    if not constants.is_offline_mode() and (error := _hub_error()):
+        if here is None:
+            raise ModelUnavailableError(
+                f"could not load {str(spec)!r}: {constants.ENDPOINT} cannot be reached ({error}). Check the "
+                'connection, name a local folder, or choose preset="mini", which runs without the Hub'
+            )
+        extra["local_files_only"] = True
     return name, extra

