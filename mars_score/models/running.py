@@ -84,7 +84,7 @@ def number_type(dtype: str, device: str | None) -> str:
     if kind == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     elif kind == "cpu":
-        able = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.10 does not say
+        able = getattr(torch.cpu, "get_capabilities", dict)()  # older versions do not say
         fast = bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return "bfloat16" if fast else "float32"
 
