@@ -84,3 +84,33 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match=message):
             survey_references(scorer, references, contexts)
+
+
+def test_references_that_people_rate_highest(rows, tmp_path, capsys):
+    given = jsonl.read(rows)
+    ratings = [[2, 5.5], 4, [None, 3]]
+    path = jsonl.write(
+        tmp_path / "rated.jsonl", [{**row, "adequacy": r} for row, r in zip(given, ratings, strict=True)]
+    )
+    best = tmp_path / "best.jsonl"
+    command = ["references", str(path), "--ratings", "adequacy", "--quiet"]
+    assert main([*command, "--best", str(best)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for line in (["reference", "1", "3.000", "2", "1"], ["reference", "2", "4.250", "2", "2"]):
+        assert line in lines
+    assert ["best", "of", "each", "row", "4.167", "3"] in lines
+    chosen = ["They won <b>it</b>.", "They lost the old game.", "She did."]
+    assert [row["reference"] for row in jsonl.read(best)] == chosen
+    assert [row["context"] for row in jsonl.read(best)] == [row["context"] for row in given]
+    assert main([*command, "--json"]) == 0
+    assert [row["best"] for row in json.loads(capsys.readouterr().out)["rows"]] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("ratings", [[1], [1, "2"], [None, None], 3, [1, 2, 3], [True, 2]])
+def test_ratings_of_references_that_are_refused(ratings, rows, tmp_path, capsys):
+    given = jsonl.read(rows)
+    path = jsonl.write(tmp_path / "rated.jsonl", [{**row, "adequacy": ratings} for row in given[:1]])
+    assert main(["references", str(path), "--ratings", "adequacy", "--quiet"]) != 0
+    assert "rated.jsonl:1: column 'adequacy'" in capsys.readouterr().err
+    assert main(["references", str(path), "--best", "x.jsonl", "--quiet"]) != 0
+    assert "--ratings" in capsys.readouterr().err

@@ -20,6 +20,11 @@ def add_parser(commands: Any) -> None:
     example = "example: mars references rows.jsonl --preset mini"
     parser = commands.add_parser("references", help=text, description=text, epilog=example)
     add_input_options(parser, ("reference", "context"))
+    rated = parser.add_argument_group("ratings of references")
+    text = "column of people's ratings of the references: of each row a list as long as theirs, null where none"
+    rated.add_argument("--ratings", metavar="NAME", help=text)
+    text = "write each row with the reference of the highest rating alone (the first of equals), as JSONL"
+    rated.add_argument("--best", metavar="BEST.jsonl", help=text)
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the figures of every row")
     add_scorer_options(parser, ("settings", "models"), without=_UNUSED)
     parser.set_defaults(run=run)
@@ -27,10 +32,13 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Survey and print; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.data.files import read_rows
+    from mars_score.atomic import write_whole
+    from mars_score.data.files import read_rows, row_line
     from mars_score.meta.reference_survey import survey_references
     from mars_score.scorer import MarsScorer
 
+    if args.best and not args.ratings:
+        raise ValueError("--best needs the ratings that decide: name their column with --ratings")
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         columns = input_columns(args)
         file = columns.parse_cells(read_rows(args.file))
@@ -40,7 +48,14 @@ def run(args: argparse.Namespace) -> None:
             file.column(name, remedy="") if name else None for name in (names.reference, names.context)
         )
         scorer = MarsScorer(**{"variant": "plus", **scorer_arguments(args)}, progress=progress)
-        found = survey_references(scorer, references, contexts)
+        ratings = (
+            file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None
+        )
+        found = survey_references(scorer, references, contexts, ratings, file.where(args.ratings))
+    if args.best:
+        best = zip(file.rows, found.rows, found.best, strict=True)
+        lines = [row_line({**row, names.reference: one.references[index]}) for row, one, index in best]
+        write_whole(args.best, "".join(lines))
     print_notices(notices)
     if args.json:
         print(json.dumps(found.to_dict()))

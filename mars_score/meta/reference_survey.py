@@ -95,14 +95,27 @@ class ReferenceSurvey:
     Attributes:
         rows: in input order.
         encoder: fingerprint of the model that the cosines are by.
+        ratings: of the references of each row, by people, NaN where there is none; empty without ratings.
     """
 
     rows: tuple[ReferenceRow, ...]
     encoder: str
+    ratings: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def best(self) -> list[int]:
+        """Return the index of the reference that people rate highest, the first of equals, for each row."""
+        return [
+            max(range(len(row)), key=lambda index: (not math.isnan(row[index]), row[index]))
+            for row in self.ratings
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; what is undefined is None."""
-        return {"rows": [plain(asdict(row)) for row in self.rows], "encoder": self.encoder}
+        rows = [plain(asdict(row)) for row in self.rows]
+        for row, ratings, best in zip(rows, self.ratings, self.best, strict=False):
+            row.update(ratings=plain(ratings), best=best)
+        return {"rows": rows, "encoder": self.encoder}
 
     def tables(self) -> list[Table]:
         """Tabulate means over rows, and the rows to look at: a table for each kind that there is."""
@@ -120,6 +133,8 @@ class ReferenceSurvey:
         }
         note = "Means over the rows where a figure is defined: diversity needs two references."
         tables = [Table("References", note, ("", "value"), tuple(values.items()))]
+        if self.ratings:
+            tables.append(self._rating_table())
         if repeated:
             note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
             pairs = [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated]
@@ -130,14 +145,57 @@ class ReferenceSurvey:
             tables.append(_row_table("References that disagree", note, texts))
         return tables
 
+    def _rating_table(self) -> Table:
+        """Tabulate the mean rating of the references at each place, and of the best of each row."""
+        best = self.best
+        lines = []
+        for place in range(max(map(len, self.ratings))):
+            rated = [row[place] for row in self.ratings if place < len(row) and not math.isnan(row[place])]
+            lines.append((f"reference {place + 1}", number(mean(rated)), str(len(rated)), str(best.count(place))))
+        chosen = [row[index] for row, index in zip(self.ratings, best, strict=True)]
+        lines.append(("best of each row", number(mean(chosen)), str(len(chosen)), ""))
+        note = (
+            "Mean of the human ratings, their number, and rows in which a reference is the best, first of equals."
+        )
+        return Table("Ratings of references", note, ("", "rating", "rated", "best in rows"), tuple(lines))
 
-def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None) -> ReferenceSurvey:
+
+def check_ratings(
+    ratings: Sequence[Any], references: Sequence[Sequence[str]], where: Callable[[int], str] = "ratings[{}]".format
+) -> tuple[tuple[float, ...], ...]:
+    """Return the ratings of the references of each row, NaN for None.
+
+    Raises:
+        ValueError: a row has not one number (or None) for each reference, or no number at all.
+    """
+    checked = []
+    for index, (row, texts) in enumerate(zip(ratings, references, strict=True)):
+        values = row if isinstance(row, (list, tuple)) else [row]
+        kinds = {type(value) for value in values}
+        if len(values) != len(texts) or not kinds <= {int, float, type(None)} or kinds == {type(None)}:
+            fault = (
+                f"must hold a rating for each of the {len(texts)} references, a number or null, and one at least"
+            )
+            raise ValueError(f"{where(index)} {fault}; got {row!r:.60}")
+        checked.append(tuple(math.nan if value is None else float(value) for value in values))
+    return tuple(checked)
+
+
+def survey_references(
+    scorer: MarsScorer,
+    references: Any,
+    contexts: Any = None,
+    ratings: Sequence[Any] | None = None,
+    where: Callable[[int], str] = "ratings[{}]".format,
+) -> ReferenceSurvey:
     """Describe the references of all rows by the encoder of a scorer.
 
     Args:
         scorer: holds the encoder; the windows of contexts are those of its variant, or of `plus`.
         references: as for :meth:`MarsScorer.score`; equal ones are near-duplicates.
         contexts: as for :meth:`MarsScorer.score`.
+        ratings: of the references of each row, by people; None: there are none.
+        where: names a row's ratings in errors.
 
     Raises:
         TypeError, ValueError: bad input, named with its row; no rows.
@@ -148,6 +206,7 @@ def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None)
     checked = check_rows(all_references, contexts, use_context=settings.use_context)
     if not checked:
         raise ValueError("there are no rows")
+    rated = () if ratings is None else check_ratings(ratings, all_references, where)
     # The check has dropped equal references.
     rows = [row._replace(references=texts) for row, texts in zip(checked, all_references, strict=True)]
     config = settings.config if isinstance(settings.config, PlusConfig) else PlusConfig()
@@ -158,7 +217,7 @@ def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None)
         return float(encodings[text].vector @ encodings[other].vector)
 
     survey = tuple(reference_row(index, row, cosine, config) for index, row in enumerate(rows))
-    return ReferenceSurvey(survey, str(fingerprint(settings.models.encoder)))
+    return ReferenceSurvey(survey, str(fingerprint(settings.models.encoder)), rated)
 
 
 def _row_table(title: str, note: str, rows: Sequence[tuple[ReferenceRow, Sequence[str]]]) -> Table:
