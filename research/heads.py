@@ -1,15 +1,17 @@
 """What heads of kind "terms" (``mars train``) add to the score that they correct.
 
     python -m research.heads DATA/*.jsonl --variant plus
+    python -m research.heads DATA/*.jsonl --variant plus --drift
 
 Prints the mean difference of Pearson's r on sets whose sources taught nothing, and on the rest of each set after
-50, 100 and 200 of its own ratings; groups are never split.
+50, 100 and 200 of its own ratings; groups are never split. With ``--drift`` (BLEURT, section 5.2 and appendix
+B.3) a head learns from the bad candidates of one half of a set's groups and is tested on the good ones of the other.
 """
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from research.sets import read_sets
 SOURCES = (("usr_",), ("evouna_",), ("bagel", "sfhot", "sfres"), ("union_roc", "openmeva_roc"))
 RATINGS = (50, 100, 200)
 DRAWS = 10
+SKEWS = (0.0, 0.5, 1.0, 1.5, 3.0)
+FEWEST = 20  # ratings of a sample by which r is worth something
 
 
 class Rated(NamedTuple):
@@ -50,12 +54,16 @@ def main() -> None:
     options.add_argument("files", nargs="+", help="rated candidates, as for mars meta")
     options.add_argument("--variant", default="plus")
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
+    options.add_argument("--drift", action="store_true", help="learn from bad candidates, test on good ones")
     args = options.parse_args()
     scorer = MarsScorer("mini", variant=args.variant)
     sets = []
     for one in (drawn(rated, args.rows) for rated in read_sets(args.files)):
         data = training_set(one.name, one.rows, one.ratings, one.groups)
         sets.append(Rated(data, term_features(scorer, data)))
+    if args.drift:
+        print_drift(scorer, sets)
+        return
     gains = {}
     for tested in sets:
         others = [other for other in sets if source(other.data.name) != source(tested.data.name)]
@@ -97,6 +105,44 @@ def own_gain(scorer: MarsScorer, rated: Rated, count: int, seed: int) -> float:
         for wanted in (True, False)
     )
     return gain(scorer, [learned], tested)
+
+
+def print_drift(scorer: MarsScorer, sets: Sequence[Rated]) -> None:
+    """Print the mean r over sets by skew of the test: of the score, and as corrected after each skewed training."""
+    print(f"| skew of the test | sets | score itself | {' | '.join(f'taught at {skew:g}' for skew in SKEWS)} |")
+    print(f"|---|{'---:|' * (len(SKEWS) + 2)}")
+    for test in SKEWS:
+        found = [drift(scorer, rated, test) for rated in sets]
+        known = np.array([one for one in found if not np.isnan(one).any()])
+        print(f"| {test:g} | {len(known)} | {' | '.join(f'{one:.3f}' for one in known.mean(0))} |", flush=True)
+
+
+def drift(scorer: MarsScorer, rated: Rated, test: float) -> list[float]:
+    """Return r of the score, and of heads taught at each of :data:`SKEWS`: means of draws, NaN for few ratings."""
+    found = []
+    for seed in range(DRAWS):
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(sorted(set(rated.data.groups)))
+        first = set(order[: len(order) // 2].tolist())
+        bins = np.digitize(rated.data.ratings, np.quantile(rated.data.ratings, np.arange(0.1, 1, 0.1))) + 1
+
+        def sample(chances: Any, in_first: bool, first: Any = first, generator: Any = generator) -> Rated | None:
+            drawn = generator.random(len(chances)) < chances
+            own = [
+                index
+                for index, group in enumerate(rated.data.groups)
+                if drawn[index] and (group in first) is in_first
+            ]
+            few = len(own) < FEWEST or rated.data.ratings[own].std() == 0
+            return None if few else rated.part(own)
+
+        tested = sample((11.0 - bins) ** -test, False)
+        taught = [sample(bins**-skew, True) for skew in SKEWS]
+        if tested is None or any(one is None for one in taught):
+            continue
+        own = pearson(np.array([weighted_sum(terms) for terms, _ in tested.features]), tested.data.ratings)
+        found.append([own, *(own + gain(scorer, [one], tested) for one in taught if one is not None)])
+    return np.mean(found, axis=0).tolist() if found else [float("nan")] * (len(SKEWS) + 1)
 
 
 def summary(gains: Mapping[str, float]) -> str:

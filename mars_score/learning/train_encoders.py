@@ -33,7 +33,7 @@ from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
 
 Examples = list[dict[str, Any]]  # by column: those that a loss takes, and "group", which is held out together
-PAIRS = 1_500  # synthetic; 5,000 gave the same mean agreement and harmed more kinds of text (research/learning.md)
+PAIRS = 1_500  # synthetic
 MARGIN = 1.0  # of the hinge loss: LS_Score's
 _HELD_OUT = 0.1
 _CENTRED = 128  # examples that say by how much a layer's output is shifted
