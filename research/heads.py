@@ -5,7 +5,7 @@
 
 Prints the mean difference of Pearson's r on sets whose sources taught nothing, and on the rest of each set after
 50, 100 and 200 of its own ratings; groups are never split. With ``--drift`` (BLEURT, section 5.2 and appendix
-B.3) a head learns from the bad candidates of one half of a set's groups and is tested on the good ones of the other.
+B.3) a head learns from the bad candidates of one half of a set's groups, and the good ones of the other test it.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def own_gain(scorer: MarsScorer, rated: Rated, count: int, seed: int) -> float:
 
 
 def print_drift(scorer: MarsScorer, sets: Sequence[Rated]) -> None:
-    """Print the mean r over sets by skew of the test: of the score, and as corrected after each skewed training."""
+    """Print the mean r over sets by skew of the test: of the score, and corrected after each skewed training."""
     print(f"| skew of the test | sets | score itself | {' | '.join(f'taught at {skew:g}' for skew in SKEWS)} |")
     print(f"|---|{'---:|' * (len(SKEWS) + 2)}")
     for test in SKEWS:

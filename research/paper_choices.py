@@ -1,0 +1,246 @@
+"""What each choice that the paper leaves open changes, on samples of rated sets; see :mod:`research.paper`.
+
+Each choice is changed alone. Counted are, over all references of a set, the masks that become others; and, on a
+sample without planner, the infills that become others and the difference of Pearson's r with the ratings.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from mars_score import MarsScorer
+from mars_score.infilling import batched, planning
+from mars_score.infilling.jobs import FilledTemplate, JobState, TemplateInContext
+from mars_score.meta.rated import RatedSet, read_rated_set
+from mars_score.metrics import paper
+from mars_score.metrics.paper import Idf, PaperConfig
+from mars_score.model_calls import ModelCalls
+from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.tagger import Tagger
+from mars_score.settings import resolve_settings
+
+CONTEXTS = 12  # of a sample
+PLANNED_CONTEXTS = 6  # where the planner is on, which takes long
+Change = Callable[[], AbstractContextManager[Any]]
+
+
+class Choice(NamedTuple):
+    """What is changed: settings, and a patch of the code."""
+
+    settings: Mapping[str, Any] = {}
+    change: Change = nullcontext
+
+
+class PatchedCalls(ModelCalls):
+    """The calls of models, whose infills are computed anew where the code is changed."""
+
+    changed = False
+
+    def infill(
+        self, pairs: Iterable[TemplateInContext], config: PaperConfig
+    ) -> dict[TemplateInContext, FilledTemplate]:
+        """Fill the blanks of each different (context, template)."""
+        if not self.changed:
+            return super().infill(pairs, config)
+        filled: dict[TemplateInContext, FilledTemplate] = {}
+        infiller = batched.BatchedInfiller(self.language_model(), config, self.runtime.batch_size)
+        infiller.infill(list(pairs), filled.__setitem__)
+        return filled
+
+
+def other_idf() -> AbstractContextManager[Any]:
+    """Let IDF be log(1 + M / df)."""
+    return patch.object(
+        Idf, "__getitem__", lambda idf, word: math.log1p(max(idf.documents, 1) / max(idf.frequencies[word], 1))
+    )
+
+
+def idf_of_wordfreq() -> AbstractContextManager[Any]:
+    """Let the document frequency be that of texts of 30 words by the frequencies of words of wordfreq 3.1."""
+    from wordfreq import word_frequency
+
+    def idf(_: Idf, word: str) -> float:
+        listed = any(map(str.isalnum, word))  # punctuation is not
+        frequency = word_frequency(word, "en", wordlist="small", minimum=5e-7) if listed else 1 - 1e-6
+        return -math.log(min(-math.expm1(30 * math.log1p(-frequency)), 1 - 1e-4))
+
+    return patch.object(Idf, "__getitem__", idf)
+
+
+def no_least_budget() -> AbstractContextManager[Any]:
+    """Round budgets down, also to no word."""
+    exact = paper.knapsack
+    ratios = paper.mask_ratios(0.6, 0.2)
+
+    def knapsack(priorities: Sequence[int], costs: Sequence[int], _: Sequence[int]) -> list[tuple[int, ...]]:
+        return exact(priorities, costs, [math.floor(ratio * len(priorities) + 1e-9) for ratio in ratios])
+
+    return patch.object(paper, "knapsack", knapsack)
+
+
+def sampled() -> AbstractContextManager[Any]:
+    """Sample tokens at temperature xi, by Gumbel noise, instead of taking the best."""
+    generator, exact = torch.Generator().manual_seed(0), planning.plain_step
+
+    def plain_step(*arguments: Any) -> planning.Step:
+        step = exact(*arguments)
+        noise = -torch.empty_like(step.scores).exponential_(generator=generator).log()
+        return planning.Step(step.plain, step.scores / PaperConfig().plan_temperature + noise, step.states)
+
+    return patch.object(batched, "plain_step", plain_step)
+
+
+def any_token() -> AbstractContextManager[Any]:
+    """Allow line breaks, and a first token that does not begin a word."""
+    exact = batched.Drafter.__init__
+
+    def init(drafter: Any, *arguments: Any) -> None:
+        exact(drafter, *arguments)
+        drafter._allowed = drafter._allowed[[3] * 6 + [9] * 6]
+
+    return patch.object(batched.Drafter, "__init__", init)
+
+
+def whole_sequence() -> AbstractContextManager[Any]:
+    """Judge by the perplexity of the context and the reference."""
+    known: dict[tuple[int, ...], float] = {}
+    exact = batched._Run._place
+
+    def of_prompt(model: CausalLanguageModel, prompt: tuple[int, ...]) -> float:
+        cache = model.new_cache(1, len(prompt))
+        [hidden] = model.extend(cache, [prompt[:-1]])
+        return float(model.log_probabilities(hidden, model.tensor(prompt[1:])).double().sum())
+
+    def place(run: Any, state: JobState, *arguments: Any) -> None:
+        prompt = state.job.prompt
+        if not state.filled and len(prompt) > 1:  # It has just been started.
+            if prompt not in known:
+                known[prompt] = of_prompt(run.model, prompt)
+            state.log_probability += known[prompt]
+            state.count += len(prompt) - 1
+        exact(run, state, *arguments)
+
+    return patch.object(batched._Run, "_place", place)
+
+
+def norm_of_layers() -> AbstractContextManager[Any]:
+    """Normalise the gradient of each layer by itself, as PPLM."""
+
+    def climb(logits: Any, gradient: Any, changes: Sequence[Any], config: PaperConfig) -> None:
+        targets = [target for change in changes for target in (change.scores, change.output)]
+        gradients = torch.autograd.grad(logits, targets, gradient)
+        for change, scores, output in zip(changes, gradients[::2], gradients[1::2], strict=True):
+            norm = change.squared_norm(scores, output).clamp(min=0).sqrt()
+            length = config.plan_step / (norm**config.plan_norm_exponent + planning.EPSILON)
+            change.climb(scores, output, length[:, None, None, None])
+
+    return patch.object(planning, "_climb", climb)
+
+
+# Choices of what is masked.
+MASKING = {
+    "IDF log(1 + M / df)": Choice(change=other_idf),
+    "IDF of one reference alone": Choice({"idf_corpus": ["one"]}),
+    **({"IDF by wordfreq": Choice(change=idf_of_wordfreq)} if find_spec("wordfreq") else {}),
+    "W_max may be 0": Choice(change=no_least_budget),
+    "proper nouns weigh 1": Choice({"pos_weights": {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0}}),
+}
+CHOICES = {
+    **MASKING,
+    "sampled at xi": Choice(change=sampled),
+    "perplexity with the context": Choice(change=whole_sequence),
+    "any token": Choice(change=any_token),
+    "sigma = 0": Choice({"sigma": 0}),
+    "sigma = 6": Choice({"sigma": 6}),
+    "q = .5": Choice({"q": 0.5}),
+    "q = 1": Choice({"q": 1.0}),
+    "encoder all-mpnet-base-v2": Choice({"encoder": "all-mpnet-base-v2"}),
+}
+LONG_CONTEXTS = {"context of 256 tokens": Choice({"max_context_tokens": 256})}
+PLANNED = {
+    "planner": Choice({"planner": "self"}),
+    "planner, norm of each layer": Choice({"planner": "self"}, norm_of_layers),
+}
+
+
+class Outcome(NamedTuple):
+    """What a choice leads to: Pearson's r, and the infills of each reference."""
+
+    r: float
+    infills: dict[Any, list[str]]
+
+
+def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
+    """Return the templates of each (context, reference) under a choice."""
+    settings = {"idf_corpus": rated.corpus, **choice.settings}
+    config, tagger = resolve_settings("mini", "paper", **settings).paper, Tagger()
+    pairs = dict.fromkeys((row.context, text) for row in rated.rows for text in row.references)
+    words = tagger.tag(text for _, text in pairs)
+    context_words = tagger.lower_words(context for context, _ in pairs)
+    with choice.change():
+        idf = Idf.count(tagger.lower_words(config.idf_corpus or ()).values())
+        return {
+            (context, text): [
+                str(template)
+                for _, template in paper.make_templates(text, words[text], context_words[context], idf, config)
+            ]
+            for context, text in pairs
+        }
+
+
+def outcome(rated: RatedSet, calls: PatchedCalls, choice: Choice) -> Outcome:
+    """Score a set under a choice."""
+    settings = {"planner": "none", "idf_corpus": rated.corpus, **choice.settings}
+    scorer = MarsScorer("mini", variant="paper", **settings)
+    if "encoder" in settings:
+        calls = PatchedCalls(scorer.settings.models, scorer.runtime)
+    calls.changed, scorer.calls = choice.change is not nullcontext, calls
+    with choice.change():
+        rows = scorer.score_rows(rated.rows)
+    infills = {
+        (row.context, one.augmented.reference): [infill.text for infill in one.augmented.infills]
+        for row, scored in zip(rated.rows, rows, strict=True)
+        for one in scored.references
+    }
+    return Outcome(float(np.corrcoef([row.score for row in rows], rated.ratings)[0, 1]), infills)
+
+
+def share(texts: Mapping[Any, Sequence[str]], others: Mapping[Any, Sequence[str]]) -> float:
+    """Return the share of the texts of each reference that differ."""
+    pairs = [pair for key in texts for pair in zip(texts[key], others[key], strict=True)]
+    return round(sum(one != other for one, other in pairs) / len(pairs), 3)
+
+
+def compare(rated: RatedSet, choices: Mapping[str, Choice], usual: Choice = Choice()) -> dict[str, Any]:  # noqa: B008
+    """Return for each choice the share of infills that it changes, and the difference of r."""
+    scorer = MarsScorer("mini", variant="paper")
+    calls = PatchedCalls(scorer.settings.models, scorer.runtime)
+    before, found = outcome(rated, calls, usual), {}
+    for name, choice in choices.items():
+        after = outcome(rated, calls, choice)
+        found[name] = {"infills": share(before.infills, after.infills), "r": round(after.r - before.r, 3)}
+        print(rated.name, name, found[name], flush=True)
+    return found
+
+
+def measure_choices(folder: Path, name: str) -> dict[str, Any]:
+    """Measure all choices on a set of a folder."""
+    rated = read_rated_set(folder / f"{name}.jsonl")
+    rated = rated.where([bool(row.candidate) for row in rated.rows])
+    usual = masks(rated, Choice())
+    masked = {choice: share(usual, masks(rated, changed)) for choice, changed in MASKING.items()}
+    print(name, masked, flush=True)
+    sample = rated.sample(CONTEXTS)
+    long = name in ("newsroom", "qa_feedback")
+    measured = compare(rated.sample(3) if long else sample, LONG_CONTEXTS if long else CHOICES)
+    if not long:
+        planned = rated.sample(PLANNED_CONTEXTS)
+        measured |= compare(planned, PLANNED)
+    return {"masks": masked, "rows": len(sample.rows), "infills": measured}
