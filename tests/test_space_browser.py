@@ -15,10 +15,12 @@ import pytest
 from test_readme import assert_printed
 
 from docs.pictures import make
+from mars_score.space.questions import read_examples
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
+EXAMPLES = read_examples(ROOT / "examples" / "space.json")
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=2</script> ${window.hurt=3} {{constructor}}'
 QUESTION = {
     "context": "The museum closes at six.",
@@ -98,26 +100,88 @@ def score(page, context, references, candidates):
 
 
 def cards(page):
-    return page.locator("li.mars-card .mars-text").all_inner_texts()
+    return page.locator(".mars-card .mars-text").all_inner_texts()
+
+
+def choose(page, example):
+    """Click an example and wait for its ranking."""
+    page.get_by_role("button", name=example.title).click()
+    texts = ", ".join(map(json.dumps, example.question.candidates))
+    page.wait_for_function(f"[{texts}].includes(document.querySelector('.mars-text')?.innerText)")
 
 
 def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
-    assert len(cards(page)) == page.locator(PAPER).count() == 4
-    page.get_by_role("button", name="The last ferry").click()
-    page.wait_for_function("document.querySelector('.mars-text')?.innerText.includes('across')")
-    assert "football" in page.inner_text("#mars-lesson")
+    first, second, *_ = EXAMPLES
+    assert sorted(cards(page)) == sorted(first.question.candidates)
+    assert page.locator(PAPER).count() == len(first.question.candidates)
+    assert page.inner_text("#mars-example-hint") == first.hint
+    choose(page, second)
+    assert sorted(cards(page)) == sorted(second.question.candidates)
+    assert page.inner_text("#mars-example-hint") == second.hint
+
+
+def test_a_hint_goes_with_its_example(page):
+    assert page.is_visible("#mars-example-hint")
+    page.fill("#mars-context textarea", "Something else.")
+    page.wait_for_selector("#mars-example-hint", state="hidden")
+
+
+def test_one_card_is_open_at_a_time(page):
+    opened = page.locator(".mars-card[open] .mars-place")
+    assert opened.all_inner_texts() == ["1"]
+    page.locator(".mars-card summary").nth(1).click()
+    assert opened.all_inner_texts() == ["2"]
+    assert page.locator(".mars-why:visible").count() == 1
+
+
+def test_the_inputs_stay_in_sight(page):
+    page.set_viewport_size({"width": 1280, "height": 500})
+    page.locator(".mars-card").last.scroll_into_view_if_needed()
+    assert page.evaluate("scrollY") > 300
+    inputs = page.locator("#mars-inputs").bounding_box()
+    assert 0 <= inputs["y"] < 50
+    assert inputs["y"] + inputs["height"] <= 500
+
+
+def test_a_refusal_takes_the_place_of_an_earlier_answer(page):
+    """An empty form is told what is missing; nothing of an earlier answer stays, and gradio shows no error."""
+    fill(page, "", "", "")
+    page.click("#mars-score")
+    page.wait_for_selector("#mars-ranking .mars-problem:has-text('candidate')")
+    fill(page, "", "", "x")
+    page.click("#mars-score")
+    page.wait_for_selector("#mars-ranking .mars-problem:has-text('a context, references, or both')")
+    assert page.locator(".mars-headline, .toast-body, .error:visible").count() == 0
+    assert not page.is_visible("#mars-signature")
+
+
+def test_nothing_of_an_earlier_answer_is_shown_while_texts_are_scored(page):
+    page.route("**/queue/join*", lambda route: None)  # the answer never comes
+    page.click("#mars-score")
+    page.wait_for_selector("#mars-ranking .mars-busy")
+    assert page.locator(".mars-headline").count() == 0
+
+
+def test_where_the_queue_refuses_the_page_says_so(page):
+    full = json.dumps({"detail": "The queue is full."})
+    page.route(
+        "**/queue/join*", lambda route: route.fulfill(status=503, body=full, content_type="application/json")
+    )
+    page.click("#mars-score")
+    page.wait_for_selector("#mars-ranking .mars-problem:has-text('again')")
 
 
 def test_examples_set_the_task_and_it_counts(page):
-    """The first example is a dialogue, in which a likely reply earns nothing."""
-    task = page.locator("#mars-task input:checked")
-    assert task.input_value() == "dialogue"
-    assert "task:dialogue" in page.input_value("#mars-signature textarea")
-    assert "likelihood" not in page.inner_text("#mars-ranking")
-    page.get_by_role("button", name="The last ferry").click()
-    page.wait_for_function("document.querySelector('.mars-text')?.innerText.includes('across')")
-    assert task.input_value() == "text"
-    assert "likelihood" in page.inner_text("#mars-ranking")
+    """In a dialogue a likely reply earns nothing."""
+    tasks = {}
+    for example in EXAMPLES[:2]:
+        choose(page, example)
+        task = example.question.task
+        tasks[task] = page.inner_text(".mars-card[open] .mars-terms")
+        assert page.locator("#mars-task input:checked").input_value() == task
+    assert "likelihood" not in tasks["dialogue"]
+    assert "likelihood" in tasks["text"]
+    assert "task:dialogue" not in page.input_value("#mars-signature textarea")
 
 
 def test_the_picture_shows_this_page(page):
@@ -129,16 +193,17 @@ def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(p
     candidates = "The cat slept on the sofa.\nShe took the bus.\n\nShe drove.\n"
     score(page, "Jane's car broke down on Monday.", "She went by bus.", candidates)
     assert cards(page)[0] == "She took the bus."
-    scores = [float(text) for text in page.locator(".mars-main .mars-number").all_inner_texts()]
+    scores = [float(text.replace("−", "-")) for text in page.locator(".mars-main .mars-number").all_inner_texts()]
     assert scores == sorted(scores, reverse=True)
     assert "1 blank line" in page.inner_text("#mars-notices")
     assert page.locator(PAPER).count() == 0
     page.click("#mars-paper")
     page.wait_for_selector(PAPER)
     assert page.locator(PAPER).count() == 3
+    page.click("#mars-compared summary")
     assert page.locator("#mars-compared u").count() > 0
     assert not page.is_visible("#mars-paper")
-    words = page.locator("li.mars-card:first-child .mars-explained > .mars-match .mars-word")
+    words = page.locator(".mars-card[open] .mars-explained > .mars-match .mars-word")
     assert words.all_inner_texts() == ["She", "went", "by", "bus", "."]
     shades = words.evaluate_all("all => all.map(word => parseFloat(word.style.cssText.slice(8)))")
     assert max(shades) == shades[0] > shades[2]
@@ -152,8 +217,7 @@ def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(p
 def test_huge_and_hostile_input(page):
     fill(page, "c" * 100_000, "r", "x")
     page.click("#mars-score")
-    page.wait_for_selector(".toast-body:has-text('100,000 characters')")
-    page.locator(".toast-close").first.click()
+    page.wait_for_selector("#mars-ranking .mars-problem:has-text('100,000 characters')")
     score(page, HOSTILE, HOSTILE, f"{HOSTILE}\n=1+1\n\u202eabc\ud800")
     assert HOSTILE in cards(page)
     assert page.evaluate("window.hurt") is None
@@ -165,10 +229,8 @@ def test_it_fits_a_phone(page):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     first = page.locator(".mars-main").first.bounding_box()
     assert first["y"] + first["height"] < 844  # the first result is on the first screen
-    below = [
-        page.locator(name).bounding_box()["y"] for name in ("#mars-ranking", "#mars-details", "#mars-settings")
-    ]
-    assert below == sorted(below)
+    assert first["y"] < page.locator("#mars-paper, #mars-compared").first.bounding_box()["y"]
+    assert page.evaluate("getComputedStyle(document.querySelector('#mars-inputs')).position") == "static"
 
 
 def test_the_api(space):

@@ -13,14 +13,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import IO
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
 FOLDER = Path(__file__).parent
 APP = FOLDER.parent.parent / "app.py"
+SIZES: dict[str, ViewportSize] = {
+    "desktop": {"width": 1280, "height": 1000},
+    "phone": {"width": 390, "height": 844},
+}
 CHROMIUM = shutil.which("chromium")
 _FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -102,18 +107,21 @@ def visible_text(page: Page, selector: str = "body") -> list[str]:
 
 
 def main() -> None:
-    """Make the pictures."""
+    """Make the pictures: at the widths of a desktop and a phone, in light and dark."""
     with (
         running_chromium() as browser,
         tempfile.NamedTemporaryFile() as log,
         running_app(log, MARS_PRESET="mini") as (address, _),
     ):
-        desktop = visit(browser.new_context(viewport={"width": 1280, "height": 1200}), address)
-        text = json.dumps(visible_text(desktop), ensure_ascii=False, indent=1)
-        (FOLDER / "space-desktop.json").write_text(f"{text}\n", encoding="utf-8")
-        desktop.screenshot(path=FOLDER / "space-desktop.png")
-        phone = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
-        visit(phone, address).screenshot(path=FOLDER / "space-phone.png")
+        for (device, size), scheme in product(SIZES.items(), ("light", "dark")):
+            context = browser.new_context(viewport=size, color_scheme=scheme)
+            page = visit(context, address)
+            name = device if scheme == "light" else f"{device}-{scheme}"
+            page.screenshot(path=FOLDER / f"space-{name}.png")
+            if name == "desktop":
+                text = json.dumps(visible_text(page), ensure_ascii=False, indent=1)
+                (FOLDER / "space-desktop.json").write_text(f"{text}\n", encoding="utf-8")
+            context.close()
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class ShownMetric(NamedTuple):
 
 METRICS = {
     "MARS plus": ShownMetric("mars", "mostly 0 to 1; compare within a context"),
-    "MARS paper": ShownMetric("paper", "0 to 1; the ACL 2021 paper's"),
+    "MARS paper": ShownMetric("paper", "mostly 0 to 1; the paper's"),
     "BLEU": ShownMetric("bleu", "0 to 100; word sequences shared with the reference", full=100),
     "ROUGE-L": ShownMetric("rouge_l", "0 to 1; words shared in order"),
 }

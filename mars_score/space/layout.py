@@ -195,7 +195,8 @@ def _inputs() -> list[Any]:
         gr.Radio(
             [(task.capitalize(), task) for task in TASKS],
             value=DEFAULTS["task"],
-            label="The context is",
+            label="Task",
+            info="What the context is: a text, a dialogue (one turn per line) or data; or the text to summarise.",
             elem_id="mars-task",
         ),
         _texts(

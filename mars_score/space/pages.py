@@ -16,7 +16,8 @@ TERMS = {
     "context": "how near it is to the nearest part of the context",
     "samples": "how much nearer it is to a sample than to the references",
     "likelihood": "its log probability per token (half of it), and what the context adds to that",
-    "contradiction": "how probable its sentences are to contradict reference and context, times the square of R",
+    "support": "how probable it is that the context says what its sentences say",
+    "contradiction": "how probable reference or context deny it; except in summaries, times references squared",
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
@@ -92,7 +93,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
 def _score(name: str, scores: Sequence[float], index: int) -> str:
     """Show a score: that of MARS plus, by which the cards are sorted, as a bar; others with their rank."""
     full = METRICS[name].full
-    number = f'<span class="mars-number">{scores[index]:.{1 if full > 1 else 3}f}</span>'
+    number = f'<span class="mars-number">{_minus(f"{scores[index]:.{1 if full > 1 else 3}f}")}</span>'
     label = f'<span class="mars-name">{name}</span>'
     if name == "MARS plus":
         width = 100 * min(max(scores[index] / full, 0), 1)

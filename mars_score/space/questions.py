@@ -9,6 +9,7 @@ from typing import Any
 
 from mars_score.data import values
 from mars_score.errors import ModelUnavailableError
+from mars_score.models.split import SPLIT_MODELS
 from mars_score.models.wheels import is_wheel, wheel_folder
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
@@ -37,12 +38,14 @@ def space_presets() -> tuple[str, ...]:
 
 
 def _is_installed(preset: str) -> bool:
+    """Tell whether the packages with a preset's models are installed."""
+    wheels = [name for name in PRESETS[preset].values() if is_wheel(name)]
     try:
-        for model in filter(is_wheel, PRESETS.get(preset, {}).values()):
-            wheel_folder(model)
+        return all(
+            SPLIT_MODELS[name].installed_parts() if name in SPLIT_MODELS else wheel_folder(name) for name in wheels
+        )
     except ModelUnavailableError:
         return False
-    return preset in PRESETS
 
 
 CHOICES = space_presets()
