@@ -1,4 +1,4 @@
-"""Five documents, and a tiny model that lm-evaluation-harness or lighteval runs on them."""
+"""Five documents, and a tiny model that lm-evaluation-harness or lighteval runs on them (docs/frameworks.md)."""
 
 from pathlib import Path
 
@@ -51,13 +51,13 @@ TASKS_TABLE = [
 """
 
 
-def run_lm_eval(model, metric, documents=DOCUMENTS, **arguments):
-    """The values of a task that the YAML ``metric`` completes, and its logged samples; uses the current folder."""
+def run_lm_eval(model, metric, documents=DOCUMENTS, *, task=LM_EVAL_TASK, **arguments):
+    """The values of a ``task`` that the YAML ``metric`` completes, and its samples; uses the current folder."""
     lm_eval = pytest.importorskip("lm_eval")
     from lm_eval.tasks import TaskManager
 
     jsonl.write(Path("rows.jsonl"), documents)
-    Path("answers.yaml").write_text(LM_EVAL_TASK + metric, encoding="utf-8")
+    Path("answers.yaml").write_text(task + metric, encoding="utf-8")
     tasks = TaskManager(include_path=".", include_defaults=False)
     options = {"model_args": {"pretrained": model}, "device": "cpu", "bootstrap_iters": 0, **arguments}
     results = lm_eval.simple_evaluate("hf", tasks=["answers"], task_manager=tasks, batch_size=2, **options)

@@ -1,8 +1,12 @@
-"""Options and errors of MARS in lm-evaluation-harness and lighteval; tests/test_recipes.py has their recipes."""
+"""Options and errors of MARS in evaluation frameworks; tests/test_recipes.py has their recipes."""
+
+import asyncio
+from types import SimpleNamespace
 
 import harnesses
 import pytest
 
+import mars_score
 from mars_score.scorer import MarsScorer
 
 COLUMNS = [[document[name] for document in harnesses.DOCUMENTS] for name in ("reference", "context")]
@@ -34,7 +38,7 @@ def test_options_in_lm_eval(evaluated, use_references):
         (
             LM_EVAL,
             {"context": None},
-            r"the context \(context\) of document 3 of task answers .*NoneType",
+            r"document 3 of task answers has no 'context'; set `context:`",
         ),
         (
             LM_EVAL,
@@ -110,7 +114,7 @@ def test_options_in_lighteval(tiny_mini, use_references):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"specific": None}, r"specific\['context'\] of document 8 of task answers .*NoneType"),
+        ({"specific": None}, r"`specific` of document 8 of task answers has no 'context'; set `context:`"),
         ({"choices": []}, r"choices\[gold_index\] of document 8 of task answers .*empty list"),
     ],
 )
@@ -129,3 +133,114 @@ def test_a_wrong_option_in_lighteval_is_refused_at_once():
             Metrics.mars(sample_params={option: "plus"})
     assert Metrics.mars.value.metric_name == "mars"
     Metrics.mars(sample_params={"variant": "plus"})
+
+
+# MLflow, Inspect, Langfuse and promptfoo judge row by row.
+
+STORY = {"story": "The car broke down in town.", "context": "not this one"}
+
+
+def by_mlflow(output, reference, fields, **settings):
+    pytest.importorskip("mlflow")
+    from mars_score.integrations.mlflow import mars_scorer
+
+    expectations = {"expected_response": reference} if reference else None
+    feedback = mars_scorer(**settings)(inputs=fields, outputs=output, expectations=expectations)
+    return feedback.value, feedback.rationale
+
+
+def by_inspect(output, reference, fields, **settings):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.scorer import Target
+
+    from mars_score.integrations.inspect_ai import mars
+
+    state = SimpleNamespace(output=SimpleNamespace(completion=output), metadata=fields, sample_id=1)
+    score = asyncio.run(mars(**settings)(state, Target(reference or [])))
+    return score.value, score.explanation
+
+
+def by_langfuse(output, reference, fields, **settings):
+    pytest.importorskip("langfuse")
+    from mars_score.integrations.langfuse import mars_evaluator
+
+    evaluation = mars_evaluator(**settings)(input="", output=output, expected_output=reference, metadata=fields)
+    return evaluation.value, evaluation.comment
+
+
+def by_promptfoo(output, reference, fields, **settings):
+    from mars_score.integrations.promptfoo import get_assert
+
+    graded = get_assert(output, {"vars": {"reference": reference, **fields}, "config": settings})
+    return graded["score"], graded["reason"]
+
+
+of_each_framework = pytest.mark.parametrize("judge", [by_mlflow, by_inspect, by_langfuse, by_promptfoo])
+
+
+@of_each_framework
+@with_or_without_references
+def test_options_where_rows_are_judged(tiny_mini, judge, use_references):
+    settings = {"preset": "mini", "variant": "fast"}
+    found = judge("She walked.", "She ran.", STORY, context="story", use_references=use_references, **settings)
+    reference = "She ran." if use_references else None
+    expected = mars_score.judge("She walked.", reference, STORY["story"], **settings)
+    assert found == (expected["score"], expected["reason"])
+
+
+@of_each_framework
+@pytest.mark.parametrize(
+    ("reference", "fields", "settings", "message"),
+    [
+        ("a", {"story": "b"}, {}, "has no 'context'; set `context:`"),
+        ("a", {}, {"context": "story"}, "has no 'story'; set `context:`"),
+        (None, {"context": "b"}, {}, "there is no reference"),
+        ("a", {"context": "b"}, {"variation": "plus"}, "variation"),
+        ("a", {"context": "b"}, {"task": "data"}, "context_task"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named_where_rows_are_judged(
+    nothing_loaded, judge, reference, fields, settings, message
+):
+    with pytest.raises((TypeError, ValueError), match=message):
+        judge("a", reference, fields, preset="mini", **settings)
+
+
+@of_each_framework
+def test_without_contexts_where_rows_are_judged(tiny_mini, judge):
+    settings = {"preset": "mini", "variant": "fast", "use_context": False}
+    assert judge("a b", "a c", {}, **settings)[0] == mars_score.judge("a b", "a c", **settings)["score"]
+
+
+@pytest.mark.parametrize(("threshold", "passes"), [(None, True), (-1, True), (1.1, False)])
+def test_what_promptfoo_is_returned(tiny_mini, threshold, passes):
+    """The types that it documents; variables may have other names."""
+    from mars_score.integrations.promptfoo import get_assert
+
+    config = {"preset": "mini", "variant": "fast", "reference": "answer"} | (
+        {} if threshold is None else {"threshold": threshold}
+    )
+    graded = get_assert("a b", {"vars": {"answer": "a c", "context": "d"}, "config": config})
+    assert graded["pass"] is passes
+    assert (type(graded["score"]), type(graded["reason"])) == (float, str)
+    assert sum(graded["named_scores"].values()) == pytest.approx(graded["score"])
+
+
+def test_mlflow_is_told_what_passes(tiny_mini):
+    pytest.importorskip("mlflow")
+    from mars_score.integrations.mlflow import mars_scorer
+
+    scorer = mars_scorer("ours", threshold=-1, preset="mini", variant="fast")
+    row = {"inputs": {"context": "d"}, "outputs": "a b", "expectations": {"expected_response": "a c"}}
+    feedback = scorer(**row)
+    assert (feedback.name, feedback.metadata["passed"]) == ("ours", "true")
+    assert all(type(value) is str for value in feedback.metadata.values())
+
+
+def test_inspect_finds_the_scorer_by_its_entry_point():
+    pytest.importorskip("inspect_ai")
+    from inspect_ai._util.entrypoints import ensure_entry_points
+    from inspect_ai._util.registry import registry_lookup
+
+    ensure_entry_points("mars_score")
+    assert registry_lookup("scorer", "mars_score/mars") is not None

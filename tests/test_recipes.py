@@ -1,43 +1,46 @@
-"""The snippets of docs/recipes.md run, most of them with tiny models."""
+"""The snippets of docs/data.md, docs/training.md and docs/frameworks.md run, each alone, most with tiny models."""
 
+import ast
+import json
 import re
 from pathlib import Path
 
 import evaluate
 import harnesses
-import jsonl
-import numpy as np
 import pytest
 import tiny_models
-from datasets import Dataset
-from transformers import EvalPrediction
 
 import mars_metric
 import mars_score
 from mars_score.scorer import MarsScorer
 
-RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
-
-
-# How the output of a section begins.
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = [(DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("data", "training", "frameworks")]
+SECTIONS = {
+    section.split("\n")[0]: section for page in PAGES for section in re.split("^## ", page, flags=re.MULTILINE)[1:]
+}
+# What a section prints, where nothing but MARS is needed.
 PRINTED = {
-    "Tables": r" +row +prediction +mars +terms\.references\n0 +0 +She took.*\n1 +1 +She walk.*\n2 +1 +By bus",
-    "Contexts": r"\['dialogue', 'text', 'data', 'dialogue'\]\n",
-    "Streams": r"0 .*\d\n1 .*\d\n2 .*\d\n$",
-    "Several systems": "[ABC] cannot be told apart from ",
+    "Tables": r" +row +prediction +mars +terms\.references\n0 +0 +She took.*\n1 +1 +She walk.*\n2 +1 +By bus.*\n",
+    "Contexts": r"\['dialogue', 'summary', 'data', 'dialogue'\] \[.*\]\n",
+    "Streams": r"0 .*\d\n1 .*\d\n2 .*\d\n",
+    "datasets": r"(Column\()?\[-?\d.*, -?\d.*\]\)?\n",
+    "Several systems": "[ABC] cannot be told apart from .*\n",
+    "Gates": r"-?0\.\d+\n",
     "torchmetrics": r"tensor\(-?0\.\d+\)\n",
+    "judge": r"(True|False) -?0\.\d\d: says .* of the reference .*\n",
 }
 
 
 def blocks(heading, language="python"):
-    section = RECIPES.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", SECTIONS[heading], flags=re.MULTILINE | re.DOTALL)
 
 
-def run(heading, replaced=("", ""), **names):
+def run(heading, replaced=("", "")):
     """Run the block of a section; returns all names that it leaves."""
     (block,) = blocks(heading)
-    names = {"__name__": "recipe", "mars_score": mars_score, **names}
+    assert replaced[0] in block
+    names = {"__name__": "recipe"}
     exec(block.replace(*replaced), names)
     return names
 
@@ -45,23 +48,36 @@ def run(heading, replaced=("", ""), **names):
 @pytest.mark.parametrize("heading", PRINTED)
 def test_what_is_printed(heading, tiny_mini, capsys):
     run(heading)
-    assert re.match(PRINTED[heading], capsys.readouterr().out)
+    assert re.fullmatch(PRINTED[heading], capsys.readouterr().out)
 
 
-def test_trainer(tiny_mini, tmp_path, monkeypatch):
+def test_each_snippet_names_its_variant():
+    snippets = [block for heading in SECTIONS for block in blocks(heading) if "mini" in block]
+    assert len(snippets) > 10
+    assert all("variant" in snippet or '"plus"' in snippet for snippet in snippets)
+
+
+def test_gates(tiny_mini):
+    with pytest.raises(AssertionError):
+        run("Gates", ("0.1", "1.1"))
+
+
+def test_trainer(tiny_mini, tmp_path, monkeypatch, capsys):
+    """The score is that of what the model writes."""
+    import transformers
+
     monkeypatch.chdir(tmp_path)
-    tokenizer = tiny_models.roberta_tokenizer()
-    ids = np.array([tokenizer("the road")["input_ids"] + [-100]])
-    prediction = EvalPrediction(predictions=ids, label_ids=ids, inputs=ids)
-    names = {"tokenizer": tokenizer, "contexts": ["a"]}
-    for block, context in zip(blocks("Trainer"), ["a", "the road"], strict=True):
-        exec(block, names)
-        expected = names["mars"].score(["the road"], ["the road"], [context]).score
-        assert names["metrics"](prediction) == {"mars": expected}
-    assert names["arguments"].include_for_metrics == ["inputs"]
+    tokenizer, scored, score = tiny_models.roberta_tokenizer(), [], MarsScorer.score
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: tokenizer)
+    monkeypatch.setattr(MarsScorer, "score", lambda *one, **rows: scored.append(score(*one, **rows)) or scored[-1])
+    names = run("Trainer")
+    [result] = scored
+    ids = tokenizer(names["contexts"])["input_ids"]
+    assert [row.context for row in result.texts] == tokenizer.batch_decode(ids, skip_special_tokens=True)
+    assert capsys.readouterr().out.splitlines()[-1] == str(result.score)
 
 
-def test_combine(tiny_mini, tmp_path, monkeypatch, capsys):
+def test_evaluate(tiny_mini, tmp_path, monkeypatch, capsys):
     load = evaluate.load
     paths = {"rouge": Path(__file__).with_name("toy_metric.py"), "mars": mars_metric.__file__}
     monkeypatch.setattr(
@@ -69,45 +85,44 @@ def test_combine(tiny_mini, tmp_path, monkeypatch, capsys):
         "load",
         lambda path, *name, **more: load(str(paths[path]), *name, cache_dir=str(tmp_path), **more),
     )
-    run("Combine")
+    run("evaluate")
     assert "'mars': " in capsys.readouterr().out
 
 
-def test_datasets_map(tiny_mini):
-    """The scores of batches are those of one call, which they are not without the corpus."""
-    references = [
-        ["A friend sold the car to the town library."],
-        ["The bridge leads the friend to a shop.", "They lost the game in town."],
-        ["The baker met a friend near the bridge."],
-        ["The mayor lost a ticket and the friend."],
-    ]
-    rows = {"predictions": ["They won the game!"] * 4, "references": references, "contexts": ["It was late."] * 4}
-    names = run("datasets.map", ("batch_size=1000", "batch_size=1"), dataset=Dataset.from_dict(rows))
-    scorer = MarsScorer("mini", variant="paper")
-    together = scorer.score(*rows.values()).scores
-    assert names["scored"]["mars"] == pytest.approx(together, abs=1e-9)
-    alone = [scorer.score(*([column[row]] for column in rows.values())).scores[0] for row in range(4)]
-    assert alone != pytest.approx(together, abs=1e-9)
-
-
 @pytest.mark.slow
-def test_ray(presets_as_they_are, tmp_path, monkeypatch):
+def test_ray(presets_as_they_are, tmp_path, monkeypatch, capsys):
     """A real cluster of this machine, with the models of preset "mini"."""
     ray = pytest.importorskip("ray")
     monkeypatch.chdir(tmp_path)
-    row = {"reference": "She went by bus.", "context": "Her car broke down."}
-    rows = [{"prediction": f"She took bus {number}.", **row} for number in range(20)]
-    jsonl.write(tmp_path / "rows.jsonl", rows)
     ray.init(include_dashboard=False, num_cpus=4)
     try:
-        names = run("Ray", ("batch_size=256", "batch_size=8"))
+        names = run("Ray")
     finally:
         ray.shutdown()
-    scored = [row for path in (tmp_path / "scored").iterdir() for row in jsonl.read(path)]
+    scored = ast.literal_eval(capsys.readouterr().out.splitlines()[-1])
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text(encoding="utf-8").splitlines()]
     expected = names["Score"]().scorer.score(rows).scores
     assert {row["prediction"]: row["mars"] for row in scored} == pytest.approx(
         {row["prediction"]: score for row, score in zip(rows, expected, strict=True)}, abs=1e-6
     )
+
+
+def test_explanations(presets_as_they_are, capsys):
+    """With the models of preset "mini"; the sentence that is denied is not said to be supported."""
+    run("Explanations")
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("  reference ") for line in lines)
+    assert not any(re.match(r"  supported .*: The bus was not late\.", line) for line in lines)
+
+
+# Evaluation frameworks: make recipes
+
+CONTEXT, REFERENCE, OUTPUT = "Jane's car broke down on Monday.", "She went to work by bus.", "She took the bus."
+
+
+def judged():
+    """Of the row that most snippets have."""
+    return mars_score.judge(OUTPUT, REFERENCE, CONTEXT, preset="mini", variant="plus")
 
 
 def assert_score(score, rows, **settings):
@@ -116,98 +131,94 @@ def assert_score(score, rows, **settings):
     assert score == pytest.approx(expected, abs=1e-6)
 
 
+def test_mlflow(tiny_mini, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("MLFLOW_ALLOW_FILE_STORE", "MLFLOW_DISABLE_TELEMETRY"):
+        monkeypatch.setenv(name, "true")
+    mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    result = run("MLflow")["result"]
+    expected = judged()
+    assert result.metrics["mars/mean"] == pytest.approx(expected["score"], abs=1e-6)
+    assert capsys.readouterr().out.splitlines()[-1] == expected["reason"]
+
+
+def test_inspect(tiny_mini, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("inspect_ai")
+    monkeypatch.chdir(tmp_path)
+    [log] = [run("Inspect")["log"]]
+    expected = judged()
+    assert log.results.scores[0].metrics["mean"].value == pytest.approx(expected["score"], abs=1e-6)
+    assert capsys.readouterr().out.splitlines()[-1].endswith(expected["reason"])
+
+
+def test_promptfoo(tiny_mini):
+    """Called as promptfoo does, with what is in the YAML; nothing of promptfoo's is needed."""
+    import yaml
+
+    [block] = blocks("promptfoo", "yaml")
+    [test] = yaml.safe_load(block)["tests"]
+    [assertion] = test["assert"]
+    assert assertion["value"] == "file://mars.py"
+    context = {"prompt": "", "vars": test["vars"], "test": test, "config": assertion["config"]}
+    returned = run("promptfoo")["get_assert"](OUTPUT, context)
+    expected = judged()
+    assert (returned["score"], returned["reason"]) == (expected["score"], expected["reason"])
+    assert returned["pass"] is (expected["score"] >= assertion["config"]["threshold"])
+    assert sum(returned["named_scores"].values()) == pytest.approx(expected["score"])
+
+
+def test_langfuse(tiny_mini, monkeypatch, capsys):
+    pytest.importorskip("langfuse")
+    for name in ("PUBLIC", "SECRET"):
+        monkeypatch.setenv(f"LANGFUSE_{name}_KEY", "none")
+    evaluation = run("Langfuse")["evaluation"]
+    expected = judged()
+    assert (evaluation.name, evaluation.value) == ("mars", expected["score"])
+    assert (evaluation.comment, evaluation.metadata) == (expected["reason"], expected["metadata"])
+
+
 def test_lm_evaluation_harness(evaluated):
-    (metric,) = blocks("lm-evaluation-harness", "yaml")
-    results, samples = harnesses.run_lm_eval(evaluated, metric)
+    [task] = blocks("lm-evaluation-harness", "yaml")
+    documents = [{"question": document["context"], **document} for document in harnesses.DOCUMENTS]
+    task = task.replace("max_gen_toks: 64", "max_gen_toks: 12")
+    results, samples = harnesses.run_lm_eval(evaluated, "", documents, task=task)
     docs = [(sample["resps"][0][0], sample["doc"]["reference"], sample["doc"]["context"]) for sample in samples]
     assert_score(results["mars,none"], docs, variant="plus")
 
 
 def test_lighteval(evaluated, monkeypatch):
-    (metric,) = blocks("lighteval")
+    [metric] = blocks("lighteval")
     results, details = harnesses.run_lighteval(monkeypatch, evaluated, metric)
     rows = [(detail.model_response.text[0], detail.doc.choices, detail.doc.query) for detail in details]
     [score] = [value for name, value in results.items() if name.startswith("mars:") and "stderr" not in name]
     assert_score(score, rows, variant="plus")
 
 
-def test_inspect(evaluated):
-    inspect_ai = pytest.importorskip("inspect_ai")
-    from inspect_ai.dataset import Sample
-
-    names = run("Inspect")
-    samples = [Sample(row["context"], target=row["reference"], metadata=row) for row in harnesses.DOCUMENTS]
-    task = inspect_ai.Task(samples, scorer=names["mars"](preset="mini", variant="plus"))
-    model = {"model_path": evaluated, "device": "cpu"}
-    [log] = inspect_ai.eval(
-        task, model="hf/local", model_args=model, max_tokens=12, display="none", log_dir="logs"
-    )
-    rows = [(row.output.completion, row.target, row.metadata["context"]) for row in log.samples]
-    assert_score(log.results.scores[0].metrics["mean"].value, rows, variant="plus")
+PASSAGES = [CONTEXT, "The bus leaves at nine."]
 
 
-# Columns for ragas and deepeval, which call a context retrieved passages.
-PASSAGES = ["It rained.", "A bus."]
-QUESTION = "What did she do?"
-CANDIDATES, REFERENCES = ["She walked.", "She walked home."], ["She walked home."] * 2
-
-
-def test_ragas(tiny_mini):
+def test_ragas(tiny_mini, capsys):
     pytest.importorskip("ragas")
-    names = run("ragas")
-    row = {"user_input": QUESTION, "reference": REFERENCES[0], "retrieved_contexts": PASSAGES}
-    scores = names["mars"].batch_score([{"response": text, **row} for text in CANDIDATES])
-    contexts = [{"question": QUESTION, "passages": PASSAGES}] * 2
-    expected = names["scorer"].score(CANDIDATES, REFERENCES, contexts).scores
-    assert [result.value for result in scores] == pytest.approx(expected, abs=1e-6)
+    run("ragas")
+    [score] = ast.literal_eval(capsys.readouterr().out.splitlines()[-1])
+    context = {"question": "How did Jane get to work?", "passages": PASSAGES}
+    assert_score(score, [(OUTPUT, REFERENCE, context)], variant="plus")
 
 
 def test_deepeval(tiny_mini, tmp_path, monkeypatch):
     monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
     monkeypatch.chdir(tmp_path)
-    deepeval = pytest.importorskip("deepeval")
-    from deepeval.test_case import LLMTestCase
-
-    names = run("deepeval")
-    scores = MarsScorer("mini", variant="plus").score(CANDIDATES, REFERENCES, [{"passages": PASSAGES}] * 2).scores
-    monkeypatch.setattr(names["MarsPlus"], "threshold", sum(scores) / 2)
-    row = {"input": "", "expected_output": REFERENCES[0], "context": PASSAGES}
-    cases = [LLMTestCase(actual_output=text, **row) for text in CANDIDATES]
-    results = deepeval.evaluate(cases, [names["MarsPlus"]()]).test_results
-    metrics = {case.actual_output: case.metrics_data[0] for case in results}
-    assert [metrics[text].score for text in CANDIDATES] == pytest.approx(scores, abs=1e-6)
-    assert [metrics[text].success for text in CANDIDATES] == [False, True]
-
-
-def test_gates(tiny_mini):
-    run("Gates")
-    with pytest.raises(AssertionError):
-        run("Gates", ("0.1", "1.1"))
-
-
-def test_mlflow(tiny_mini, tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
-    result = MarsScorer("mini", variant="plus").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
-    run("MLflow", result=result)
-    [logged] = mlflow.search_runs(output_format="list")
-    assert logged.data.metrics == {"mars": result.score}
-    assert logged.data.params == {"mars_signature": str(result.signature)}
-    table = mlflow.load_table("mars.json")
-    assert list(table["mars"]) == pytest.approx(result.scores, abs=1e-9)
-
-
-def test_contradictions(presets_as_they_are, capsys):
-    """With the models of preset "mini"; the sentence that is denied is not said to be supported."""
-    run("Contradictions")
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" (")[0] for line in lines] == ["supported", "contradicted"]
-    assert lines[1].endswith("The bus was not late. By: She took the bus, which was late.")
+    pytest.importorskip("deepeval")
+    context = {"passages": PASSAGES}
+    expected = mars_score.judge(OUTPUT, REFERENCE, context, preset="mini", variant="plus")
+    for threshold in (expected["score"] - 0.01, expected["score"] + 0.01):
+        [metric] = run("deepeval", ("threshold = 0.4", f"threshold = {threshold}"))["result"].metrics_data
+        assert metric.score == pytest.approx(expected["score"], abs=1e-6)
+        assert metric.reason == expected["reason"]
+        assert metric.success is (expected["score"] >= threshold)
 
 
 def test_every_heading_is_tested():
-    headings = re.findall(r"^## (.*)$", RECIPES, flags=re.MULTILINE)
-    others = {re.sub(r"\W", "_", heading.lower()) for heading in headings if heading not in PRINTED}
-    assert {f"test_{name}" for name in others} <= set(globals())
+    names = {re.sub(r"\W", "_", heading.lower()) for heading in SECTIONS if heading not in PRINTED}
+    assert {f"test_{name}" for name in names} <= set(globals())
