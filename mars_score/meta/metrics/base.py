@@ -122,8 +122,8 @@ class MarsVariant(Metric):
         """Return a scorer with these settings, which counts IDF over ``corpus`` unless it has one of its own."""
         from mars_score.scorer import MarsScorer
 
-        counts = corpus and self._settings.counts_idf
-        return MarsScorer(**self._arguments, **({"idf_corpus": corpus} if counts else {}))
+        own: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.counts_idf else {}
+        return MarsScorer(**self._arguments, **own)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
         """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
