@@ -135,33 +135,39 @@ def sentences(text: str) -> list[str]:
     ]
 
 
-def overlap(one: str, other: str) -> float:
-    """Words in common, over the root of the product of the numbers of different words."""
-    words, others = set(plain(one)), set(plain(other))
-    return len(words & others) / math.sqrt(len(words) * len(others)) if words and others else 0.0
-
-
-def nearest_passage(sentence: str, text: str) -> str:
-    """The nearest sentence of a text, and in turn those before and after it, while all have at most 60 words."""
-    every = sentences(text)
-    scores = [overlap(sentence, one) for one in every]
-    first = end = scores.index(max(scores))
-    end += 1
-
-    def words(start: int, stop: int) -> int:
-        return sum(len(one.split()) for one in every[start:stop])
-
-    grows = True
-    while grows:
-        grows = False
-        if first > 0 and words(first - 1, end) <= 60:
-            first, grows = first - 1, True
-        if end < len(every) and words(first, end + 1) <= 60:
-            end, grows = end + 1, True
-    return " ".join(every[first:end])
-
-
 # Natural language inference
+
+
+def split_at_breaks(context: str, task: str) -> list[list[str]]:
+    """The passages of a context, each as its sentences or, in a dialogue, its turns."""
+    passages = [text.split("\n") if task == "dialogue" else sentences(text) for text in context.split("\x1e")]
+    return [passage for passage in passages if any(passage)]
+
+
+def premise(encoder: Any, sentence: str, passages: Sequence[Sequence[str]]) -> str:
+    """A passage of at most 150 words as a whole; of others the nearest part and, in turn, those after and before.
+
+    These have 150 words at most; only a part by itself may have more.
+    """
+
+    def words(chosen: Sequence[str]) -> int:
+        return sum(len(part.split()) for part in chosen)
+
+    if len(passages) == 1 and words(passages[0]) <= 150:
+        return " ".join(passages[0])
+    places = [(passage, place) for passage in passages for place in range(len(passage))]
+    passage, first = max(places, key=lambda one: cosine(encoder, sentence, one[0][one[1]]))
+    end = first + 1
+    after_is_next = True
+    while True:
+        after, before = (first, end + 1), (first - 1, end)
+        steps = [after, before] if after_is_next else [before, after]
+        able = [step for step in steps if step[0] >= 0 and step[1] <= len(passage)]
+        able = [(start, stop) for start, stop in able if words(passage[start:stop]) <= 150]
+        if not able:
+            return " ".join(passage[first:end])
+        after_is_next = able[0] == before
+        first, end = able[0]
 
 
 @functools.cache
@@ -176,19 +182,31 @@ def probabilities(model: Any, tokenizer: Any, premise: str, hypothesis: str) -> 
     return classes[labels.index("entail")], classes[labels.index("contra")]
 
 
-def contradicted(model: Any, tokenizer: Any, sentence: str, references: Sequence[str], context: str) -> float:
-    """The probability that the nearest reference and the context contradict a sentence, and neither entails it."""
-    premises = []
-    if references:
-        nearness_of = [overlap(sentence, reference) for reference in references]
-        premises.append(nearest_passage(sentence, references[nearness_of.index(max(nearness_of))]))
-    if context:
-        premises.append(nearest_passage(sentence, context))
-    found = [probabilities(model, tokenizer, premise, sentence) for premise in premises]
-    if not found:
-        return 0.0
-    probability = math.prod(contradicts for _, contradicts in found)
-    return probability * (1 - max(entails for entails, _ in found)) if probability >= 0.1 else 0.0
+def judgements(
+    models: dict[str, Any], candidate: str, references: Sequence[str], context: str, task: str
+) -> tuple[float, float]:
+    """The mean over the first twenty sentences of how much they are supported, and of how much contradicted."""
+    supported, contradicted = [], []
+    own = sentences(candidate)[:20] or [candidate]
+    for sentence in own:
+        entails, contradicts = [], []
+        for passages in ([sentences(reference) for reference in references], split_at_breaks(context, task)):
+            says = (0.0, 0.0)
+            if passages:
+                text = premise(models["encoder"], sentence, passages)
+                says = probabilities(*models["entailment_model"], text, sentence)
+            entails.append(says[0])
+            contradicts.append(says[1])
+        supported.append(entails[1])
+        contradicted.append(max(contradicts[0] * (1 - entails[1]), contradicts[1] * (1 - entails[0])))
+    return sum(supported) / len(own), sum(contradicted) / len(own)
+
+
+def inference(supported: float, contradicted: float, closest: float, task: str) -> float:
+    """What a score gains and loses by natural language inference."""
+    if task == "summary":
+        return 0.2 * supported - 0.3 * contradicted
+    return -0.3 * contradicted * max(0.0, closest) ** 2
 
 
 # plus and fast
@@ -240,9 +258,7 @@ def plus(
     if task == "dialogue" and references and len(plain(candidate)) >= 5:
         repetition = min(1.0, repetition + copied(candidate, context))
     total -= 0.3 * repetition
-    first = sentences(candidate)[:20] or [candidate]
-    verdicts = [contradicted(*models["entailment_model"], one, references, context) for one in first]
-    return total - 0.4 * max(0.0, closest) ** 2 * sum(verdicts) / len(verdicts)
+    return total + inference(*judgements(models, candidate, references, context, task), closest, task)
 
 
 # paper

@@ -16,6 +16,7 @@ PLUS = {
     "sample_weight": 0.3,
     "likelihood_weight": 0.1,
     "repetition_penalty": 0.1,
+    "support_weight": 0.1,
     "contradiction_penalty": 0.5,
     "context_words": 2.0,
     "likelihood_words": 10.0,
@@ -28,7 +29,6 @@ PLUS = {
     "copied_words": 4,
     "premise_words": 50,
     "max_sentences": 10,
-    "min_contradiction": 0.2,
 }
 PAPER = {
     "max_mask_ratio": 0.4,

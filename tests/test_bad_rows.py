@@ -52,8 +52,8 @@ BAD_ROWS = [
     ("sample", 3, "must be a string, got int"),
     ("sample", ["b", " "], "holds a blank sample; leave it out"),
     ("sample", ["b", 3], "must be a string, got int"),
-    ("task", "story", "must be one of 'text', 'dialogue', 'data', got 'story'"),
-    ("task", 3, "must be one of 'text', 'dialogue', 'data', got 3"),
+    ("task", "story", "must be one of 'text', 'summary', 'dialogue', 'data', got 'story'"),
+    ("task", 3, "must be one of 'text', 'summary', 'dialogue', 'data', got 3"),
 ]
 
 

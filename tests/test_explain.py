@@ -9,7 +9,7 @@ import tiny_models
 
 import mars_metric
 from mars_score.explain import words_of
-from mars_score.explanation import Explanation, Match, Word, page_of
+from mars_score.explanation import Explanation, Match, Verdict, Word, page_of
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
 
@@ -136,10 +136,12 @@ def test_words(text, words):
 def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
     match = Match(hostile, hostile, 0.5, (Word(hostile, 0, 0.5, 1.0, hostile),))
-    page = page_of([Explanation(hostile, 0.5, (), (match, match, match))])
+    verdict = Verdict(hostile, "contradicted", 0.9, hostile)
+    page = page_of([Explanation(hostile, 0.5, (), (match, match, match), (verdict, verdict))])
     assert "<script" not in page
     assert '""' not in page
     assert page.count('aria-description="&quot;&gt;&lt;script') == 3
+    assert page.count("by: &quot;&gt;&lt;script") == 2
 
 
 def test_compute(options):

@@ -17,6 +17,7 @@ from tokenizers import normalizers
 from mars_score import MarsScorer
 from mars_score.infilling.plain import PlainInfiller
 from mars_score.metrics.paper import Template
+from mars_score.metrics.plus import PlusConfig
 from mars_score.settings.language import pipeline_name
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -31,19 +32,28 @@ CAR, GAME, END, TRAIN = (
 # Ten long words apart, and eleven; words of three letters.
 APART = "bridge market letter station council river museum library people summer bridge"
 FURTHER = f"mayor {APART[:-7]} mayor"
-# Passages that grow to 59, 60 and 61 words, and to 57 and 63.
+# A text of 149, 150 and 151 words, and texts whose parts around the nearest one have as many.
 NUMBERS = "two books and three boats of four people from five parks by six roads"
-BOOKS = NUMBERS.split() * 4
-PASSAGES = [
-    f"They saw {' '.join(BOOKS[:before])}. The train was late. She read {' '.join(BOOKS[:after])}."
-    for before, after in ((5, 45), (5, 46), (5, 47), (5, 48), (5, 49), (5, 50), (9, 43), (2, 40))
+BOOKS = NUMBERS.split() * 20
+SHELF = " ".join(BOOKS)
+WHOLE = [f"The train was late. {' '.join(BOOKS[:count])}." for count in (145, 146, 147)]
+GROWN = [
+    f"They saw {' '.join(BOOKS[:before])}. The train was late. She read {' '.join(BOOKS[:after])}. {CAR} {SHELF}."
+    for before, after in ((5, 135), (5, 136), (5, 137), (5, 138), (5, 139), (5, 140), (139, 3), (60, 90), (90, 60))
 ]
-ROAD = (
-    "Today the road is busy, the shops are full, and the same people who wrote the letter are asking for a second "
-    "bridge."
-)
+BESIDE = [
+    f"{SHELF}. {CAR} It rained. The train was late. They won. {LATE}",
+    f"{SHELF}. {RIVER}",
+]
+TURNS = [
+    f"Where? {CAR} {' '.join(BOOKS[:60])}.\nThe train was late. {RIVER}\nA book.\n{' '.join(BOOKS[:count])}."
+    for count in (60, 70)
+]
 MANY = [f"It rained on day {number}." for number in range(19)]
 # Candidate, references, context, task, samples.
+FOLLOWING = ("The train was early. They won.", ["They lost it.", CAR], f"{CAR} {LATE}", "summary", [])
+COPIED = ("people", ["Old people came."], "They met people people", "text", [])
+BEYOND = ("She took a train.", ["She called a friend and waited."], f"{LONG} {CAR} " * 4, "text", [])
 CASES = [
     (
         "She took a train.",
@@ -76,14 +86,15 @@ CASES = [
     # Twenty sentences and more.
     (" ".join([*MANY, "They lost it."]), ["It rained."], CAR, "text", []),
     (" ".join([*MANY, "They lost it.", "She called a friend and waited."]), ["It rained."], CAR, "text", []),
-    # Contradictory with probabilities just below .1 and just above.
-    ("She took a train.", ["The work began in March."], ROAD, "text", []),
-    ("They walk.", ["Her old car broke down."], ROAD, "text", []),
     # A context of 101 words.
     ("They walk.", ["They walk."], " ".join(LONG.split()[:101]), "text", []),
-    # Passages and a question.
-    ("The work began in March.", ["It began in March."], f"When did it begin?\x1e{LONG}\x1e{CAR}", "text", []),
-    *(("The train was early.", ["It was late."], passage, "text", []) for passage in PASSAGES),
+    # Passages and a question; passages that are short.
+    ("The work began in March.", ["It began in March."], f"When did it begin?\x1e{LONG}\x1e{CAR}", "summary", []),
+    (f"{LATE} The car is old.", ["It was late."], f"When?\x1e{CAR}\x1e{LATE} {RIVER}", "summary", [RIVER]),
+    FOLLOWING,
+    *(("The train was early.", ["It was late."], text, "text", []) for text in (*WHOLE, *GROWN, *BESIDE)),
+    *(("The train was early.", [text, CAR], LATE, "text", []) for text in (*WHOLE[1:], *GROWN)),
+    *(("The train was early.", ["It was late."], text, "dialogue", []) for text in TURNS),
     # References that are near their contexts, more and less.
     *(("They walk.", [text], text, "text", [RIVER]) for text in (CAR, GAME, RIVER)),
     *(
@@ -106,7 +117,7 @@ def context_of(case):
 def arguments(cases):
     """Of ``MarsScorer.score``."""
     candidates, references, _, tasks, samples = map(list, zip(*cases, strict=True))
-    tasks = ["data" if task == "data" else None for task in tasks]
+    tasks = [task if task in ("data", "summary") else None for task in tasks]
     named = {"contexts": [context_of(case) for case in cases], "samples": samples, "tasks": tasks}
     return {"predictions": candidates, "references": references, **named}
 
@@ -130,7 +141,7 @@ def models():
     return {
         "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.04),
         "encoder": encoder,
-        "entailment_model": tiny_models.tiny_nli(n_positions=200),
+        "entailment_model": tiny_models.tiny_nli(n_positions=400),
         "dtype": "float64",
     }
 
@@ -198,6 +209,7 @@ def test_the_terms(make):
     assert names[0] == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
     assert names[4] == ["references", "context", "samples", "repetition", "contradiction"]  # a dialogue
     assert names[10] == ["references", "sentences", "likelihood", "repetition", "contradiction"]  # data
+    assert [case[3] == "summary" for case in CASES] == ["support" in of_row for of_row in names]
     assert names[2] == []
     for row, of_row, case in zip(result.rows, result.to_dict()["rows"], CASES, strict=True):
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
@@ -211,13 +223,14 @@ def test_the_terms(make):
         ("sample_weight", "samples"),
         ("likelihood_weight", "likelihood"),
         ("repetition_penalty", "repetition"),
+        ("support_weight", "support"),
         ("contradiction_penalty", "contradiction"),
     ],
 )
 def test_a_term_of_weight_0_is_left_out(make, setting, term):
     """And no model is called for it."""
     stages = []
-    given = arguments(CASES[:1])
+    given = arguments([FOLLOWING] if term == "support" else CASES[:1])
     if setting == "sample_weight":
         del given["samples"]
     scorer = make(variant="plus", **{setting: 0.0}, progress=lambda stage, *_: stages.append(stage))
@@ -251,32 +264,67 @@ def test_a_text_without_tokens_matches_itself_alone(make):
     assert [row.terms[0].value for row in rows] == [1, 0, 0]
 
 
-def test_what_copying_adds_to_a_likelihood_is_limited(models, make):
-    """This language model repeats words. Without references there is no limit."""
+@pytest.fixture(scope="module")
+def repeating():
+    """A language model that repeats words."""
     pair = tiny_models.tiny_gpt2(n_positions=256, initializer_range=1.0)
     for block in pair[0].transformer.h:
         for layer in (block.attn.c_proj, block.mlp.c_proj):
             torch.nn.init.zeros_(layer.weight)
-    candidate, reference, context = "people", "Old people came.", "They met people people"
-    given, alone = (oracle_forms.log_probability(*pair, text, candidate) for text in (context, ""))
+    return pair
+
+
+@pytest.fixture(scope="module")
+def far_reader():
+    """A language model with room for 2,500 tokens, which finds candidates likelier than a uniform guess does."""
+    return tiny_models.tiny_gpt2(seed=1, n_positions=2500, initializer_range=0.04)
+
+
+def test_what_copying_adds_to_a_likelihood_is_limited(models, make, repeating):
+    """Without references there is no limit."""
+    candidate, references, context, *_ = COPIED
+    given, alone = (oracle_forms.log_probability(*repeating, text, candidate) for text in (context, ""))
     assert given - alone > 3
-    for references in ([reference], []):
-        expected = oracle_forms.plus({**models, "language_model": pair}, candidate, references, context)
-        scorer = make(language_model=pair, variant="plus")
-        result = scorer.score([candidate], [references] if references else None, [context])
+    for texts in (references, []):
+        expected = oracle_forms.plus({**models, "language_model": repeating}, candidate, texts, context)
+        scorer = make(language_model=repeating, variant="plus")
+        result = scorer.score([candidate], [texts] if texts else None, [context])
         assert result.scores == [pytest.approx(expected, abs=1e-9)]
 
 
-def test_a_context_of_over_2048_tokens_is_cut(models, make):
-    """By a language model that finds the candidate likelier than a uniform guess does."""
-    pair = tiny_models.tiny_gpt2(seed=1, n_positions=2500, initializer_range=0.04)
-    context = f"{LONG} {CAR} " * 4
-    assert len(oracle_forms.encode(pair[1], context)) > 2200
-    expected = oracle_forms.plus({**models, "language_model": pair}, CASES[0][0], CASES[0][1], context)
-    scorer = make(language_model=pair, variant="plus")
-    result = scorer.score([CASES[0][0]], [CASES[0][1]], [context])
+def test_a_context_of_over_2048_tokens_is_cut(models, make, far_reader):
+    assert len(oracle_forms.encode(far_reader[1], BEYOND[2])) > 2200
+    expected = oracle_forms.plus({**models, "language_model": far_reader}, *BEYOND)
+    result = make(language_model=far_reader, variant="plus").score(**arguments([BEYOND]))
     assert result.scores == [pytest.approx(expected, abs=1e-9)]
     assert any("max_context_tokens" in notice for notice in result.notices)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """What a change of a constant leaves as it is need not be computed again."""
+    return tmp_path_factory.mktemp("store")
+
+
+CONSTANTS = {name: value for name, value in vars(PlusConfig()).items() if type(value) in (int, float)}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_each_constant_counts(make, store, request, name):
+    """One that is a tenth smaller or larger gives other scores than those that equal the oracle."""
+    special = {"max_pmi": ("repeating", COPIED), "max_context_tokens": ("far_reader", BEYOND)}
+    settings, cases = {"variant": "plus", "store": store}, CASES
+    if name in special:
+        fixture, case = special[name]
+        settings["language_model"], cases = request.getfixturevalue(fixture), [case]
+    value = CONSTANTS[name]
+    step = max(1, value // 10) if isinstance(value, int) else value / 10
+    usual, less, more = (
+        make(**settings, **changed).score(**arguments(cases)).scores
+        for changed in ({}, {name: value - step}, {name: value + step})
+    )
+    for changed in (less, more):
+        assert max(abs(one - other) for one, other in zip(usual, changed, strict=True)) > 1e-6
 
 
 def test_the_limit_of_contexts_is_a_setting(make, tmp_path):

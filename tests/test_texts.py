@@ -42,7 +42,8 @@ def score(tiny_mini):
 def test_white_space_and_invisible_signs_change_no_score(score, written):
     assert score(written)[0].score == score(ANSWER)[0].score
     assert score(ANSWER, written)[0].score == score(ANSWER, ANSWER)[0].score
-    assert score(ANSWER, context=written)[0].score == score(ANSWER, context=ANSWER)[0].score
+    for task in ("text", "summary"):
+        assert score(ANSWER, context=written, task=task)[0] == score(ANSWER, context=ANSWER, task=task)[0]
 
 
 @pytest.mark.filterwarnings("ignore")
