@@ -75,7 +75,7 @@ class ModelCalls:
                 chunk = in_order[start : start + _CHUNK_SIZE]
                 new = list(dict.fromkeys(text for _, text in chunk if text not in alone))
                 both = [*chunk, *(("", text) for text in new)]
-                found = log_probabilities(model, both, self.runtime.batch_size, max_context_tokens)
+                found = log_probabilities(model, both, max_context_tokens=max_context_tokens)
                 after_begin = zip(new, found[len(chunk) :], strict=True)
                 alone.update((text, max(one.mean, least)) for text, one in after_begin)
                 for pair, one in zip(chunk, found, strict=False):

@@ -106,7 +106,7 @@ def cases():
 # The model runs over texts, and drafts are judged, in chunks of such sizes.
 CHUNKS = {
     (causal_lm, "CHUNK_TOKENS"): 4,
-    (causal_lm, "PASS_TOKENS"): 10,
+    (causal_lm, "PASS_TOKENS"): {"cpu": 10},
     (causal_lm, "LOGIT_ROWS"): 3,
     (batched, "MASK_ENTRIES"): 1,
 }

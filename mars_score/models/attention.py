@@ -62,6 +62,21 @@ class KeyValueCache:
             return keys[:used, :, :slots], values[:used, :, :slots]
         return keys[rows, :, :slots], values[rows, :, :slots]
 
+    def joined(
+        self, layer: int, slots: int, rows: Tensor | None, new: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Return a layer's keys and values followed by new ones, (rows, heads, slots + tokens, head size).
+
+        They are written behind the cached ones where there is room and no row has any, else both are copied.
+        """
+        stop = slots + new[0].shape[2]
+        if rows is None and self.slots <= slots and stop <= self.capacity:
+            keys, values = (storage[: len(self.lengths), :, :stop] for storage in self._storage[layer])
+            keys[:, :, slots:], values[:, :, slots:] = new
+            return keys, values
+        keys, values = self.past(layer, slots, rows)
+        return torch.cat([keys, new[0]], dim=2), torch.cat([values, new[1]], dim=2)
+
     def write(
         self, states: LayerStates, rows: Sequence[int], slots: Sequence[int], tokens: Sequence[int] | None = None
     ) -> None:
@@ -83,11 +98,15 @@ class KeyValueCache:
 
     def append_row(self, source: KeyValueCache, row: int) -> None:
         """Take another row into use: a copy of a row of another cache."""
-        length = source.lengths[row]
+        self.lengths.append(0)
+        self.set_row(len(self.lengths) - 1, source, row)
+
+    def set_row(self, row: int, source: KeyValueCache, source_row: int) -> None:
+        """Make a row a copy of a row of this or another cache."""
+        self.lengths[row] = length = source.lengths[source_row]
         for targets, sources in zip(self._storage, source._storage, strict=True):
             for target, states in zip(targets, sources, strict=True):
-                target[len(self.lengths), :, :length] = states[row, :, :length]
-        self.lengths.append(length)
+                target[row, :, :length] = states[source_row, :, :length]
 
     def copy_row(self, row: int) -> KeyValueCache:
         """Return a cache of a row alone, without room for more."""
@@ -197,28 +216,25 @@ def _attention(
     batch, layer = mars_batch, module.layer_idx
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     new = batch.pad(query), batch.pad(key), batch.pad(value)
-    past = batch.cache.past(layer, batch.slots, batch.rows) if batch.cache is not None else None
-    if past is not None and max(batch.counts) == 1:
+    if batch.cache is None:
+        output = _attend_several_tokens(*new, batch.mask, scale)
+    elif max(batch.counts) > 1:
+        states = batch.cache.joined(layer, batch.slots, batch.rows, new[1:])
+        output = _attend_several_tokens(new[0], *states, batch.mask, scale)
+    else:
+        past = batch.cache.past(layer, batch.slots, batch.rows)
         perturbation = batch.perturbations[layer] if batch.perturbations else None
         output = _attend_single_tokens(new, past, batch.mask, scale, perturbation)
-    else:
-        output = _attend_several_tokens(new, past, batch.mask, scale)
     return batch.pack(output.to(query.dtype)), None
 
 
-def _attend_several_tokens(
-    new: tuple[Tensor, Tensor, Tensor], past: tuple[Tensor, Tensor] | None, mask: Tensor, scale: float
-) -> Tensor:
-    """Copy the cached states, which is cheap compared with the attention itself."""
-    query, key, value = new
-    if past is not None:
-        key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
-    shared = query.shape[1] // key.shape[1]
-    if shared > 1 and query.device.type != "cpu":  # kernels for grouped-query attention take no mask
-        key, value = key.repeat_interleave(shared, dim=1), value.repeat_interleave(shared, dim=1)
-    return scaled_dot_product_attention(
-        query, key, value, mask, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
-    )
+def _attend_several_tokens(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Count the query heads that share a key head as more tokens of it, so that no key or value is repeated."""
+    rows, heads, _, size = key.shape
+    shared = query.shape[1] // heads
+    grouped = query.reshape(rows, heads, -1, size)
+    output = scaled_dot_product_attention(grouped, key, value, mask.repeat(1, 1, shared, 1), scale=scale)
+    return output.reshape(query.shape)
 
 
 def _attend_single_tokens(

@@ -17,12 +17,12 @@ from transformers.cache_utils import DynamicLayer
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.attention import KeyValueCache, LayerStates, NewStates, PackedBatch, mars_attention
 from mars_score.models.codec import TextCodec
-from mars_score.models.running import exclusive, ordinary_mode, position_limit
+from mars_score.models.running import cache_bytes, exclusive, ordinary_mode, position_limit
 
 T = TypeVar("T")
 CHUNK_TOKENS = 512  # most tokens of a row per forward pass of extend(); bounds the attention mask
-PASS_TOKENS = 4096  # most tokens of all rows per forward pass of extend(); bounds the activations
-PROMPT_BYTES = 2**29  # about 11,000 tokens of preset mini's language model
+# Most tokens of all rows per forward pass; of more a CPU's caches do not hold the activations.
+PASS_TOKENS = {"cpu": 512, "cuda": 8192}
 LOGIT_ROWS = 128  # most hidden states that are turned into logits at once; bounds the memory of logits
 
 
@@ -55,7 +55,8 @@ class CausalLanguageModel:
                 f"the configuration of {type(model).__name__} has no max_position_embeddings"
             )
         self.window = positions
-        self.prompts = PromptCache(PROMPT_BYTES)
+        self.pass_tokens = PASS_TOKENS.get(self.device.type, 512)
+        self.prompts = PromptCache(cache_bytes(self.device) // 2)
         try:
             with self.exclusive(), ordinary_mode():
                 self._check()
@@ -187,7 +188,7 @@ class CausalLanguageModel:
         """
         rows = range(len(texts)) if rows is None else rows
         hidden: list[list[Tensor]] = [[] for _ in texts]
-        for chunks in _passes(texts):
+        for chunks in _passes(texts, self.pass_tokens):
             chunk_texts = [texts[chunk.text][chunk.start : chunk.stop] for chunk in chunks]
             states = self._extend_once(cache, chunk_texts, [rows[chunk.text] for chunk in chunks])
             for chunk, chunk_states in zip(chunks, states, strict=True):
@@ -269,18 +270,18 @@ class _Chunk(NamedTuple):
     stop: int
 
 
-def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[_Chunk]]:
-    """Cut texts into chunks, and yield those of each forward pass."""
+def _passes(texts: Sequence[Sequence[int]], most: int) -> Iterator[list[_Chunk]]:
+    """Cut texts into chunks, and yield those of each forward pass: at most ``most`` tokens, or one chunk."""
     for start in range(0, max(map(len, texts)), CHUNK_TOKENS):
         chunks: list[_Chunk] = []
-        room = PASS_TOKENS
+        room = most
         for index, text in enumerate(texts):
             count = min(len(text) - start, CHUNK_TOKENS)
             if count <= 0:
                 continue
             if chunks and count > room:
                 yield chunks
-                chunks, room = [], PASS_TOKENS
+                chunks, room = [], most
             chunks.append(_Chunk(index, start, start + count))
             room -= count
         if chunks:
@@ -288,36 +289,41 @@ def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[_Chunk]]:
 
 
 class PromptCache:
-    """Keys and values of the prompts of one model that were used last, at most ``most_bytes`` of them."""
+    """Keys and values of the prompts of one model that were used last: ``most_bytes`` of them, or one prompt."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._known: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
         self._bytes = 0
 
-    def prefill(self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
-        """Make a cache with one row for each prompt (token ids; may be empty), running the model over new ones."""
-        cache = model.new_cache(len(prompts), max(1, *map(len, prompts)))
-        new = []
+    def prefill(
+        self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]], room: int = 1
+    ) -> KeyValueCache:
+        """Make a cache with a row for each prompt (token ids; may be empty), running the model over new ones.
+
+        Args:
+            model: the language model.
+            prompts: each may stand there several times.
+            room: slots behind the longest prompt.
+        """
+        cache = model.new_cache(len(prompts), max(map(len, prompts)) + room)
+        cache.lengths = [0] * len(prompts)
+        rows: dict[tuple[int, ...], int] = {}  # of the new ones, each once
         for row, prompt in enumerate(prompts):
             if prompt in self._known:
                 self._known.move_to_end(prompt)
-                cache.append_row(self._known[prompt], 0)
-            else:
-                cache.lengths.append(0)
-                if prompt:
-                    new.append(row)
-        if new:
-            model.extend(cache, [prompts[row] for row in new], new)
-        for row in new:
-            self._add(model, prompts[row], cache, row)
-        return cache
-
-    def _add(self, model: CausalLanguageModel, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
-        if prompt in self._known or len(prompt) * model.token_bytes > self._most_bytes:
-            return
-        self._known[prompt] = cache.copy_row(row)
-        self._bytes += len(prompt) * model.token_bytes
-        while self._bytes > self._most_bytes:
+                cache.set_row(row, self._known[prompt], 0)
+            elif prompt:
+                rows.setdefault(prompt, row)
+        if rows:
+            model.extend(cache, list(rows), list(rows.values()))
+        for row, prompt in enumerate(prompts):
+            if rows.get(prompt, row) != row:
+                cache.set_row(row, cache, rows[prompt])
+        for prompt, row in rows.items():
+            self._known[prompt] = cache.copy_row(row)
+            self._bytes += len(prompt) * model.token_bytes
+        while self._bytes > self._most_bytes and len(self._known) > 1:
             oldest, _ = self._known.popitem(last=False)
             self._bytes -= len(oldest) * model.token_bytes
+        return cache

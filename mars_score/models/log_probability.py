@@ -1,7 +1,7 @@
 """Log probability of a text given its context, by a causal language model: a mean over tokens, in nats.
 
 Texts after the same prompt are packed into one row: the prompt is run once, and each text attends to it and to
-itself. Rows of several prompts make a batch.
+itself. Rows of several prompts make a batch, by their number of tokens.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from mars_score.models.causal_lm import CausalLanguageModel, flat
 from mars_score.models.codec import TextCodec
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
-BATCH_SIZE = 128  # most texts of a forward pass
 MAX_TEXT_TOKENS = 1024  # of a text that count; a longer one is no candidate, and would take minutes
 SHORT_PROMPT = 32  # tokens; prompts as short as that make one batch with all other short ones
-MASK_ENTRIES = 2**23  # most attention mask entries of a forward pass over several rows
 
 
 class TextLogProbability(NamedTuple):
@@ -60,7 +58,7 @@ class PromptedText:
 def log_probabilities(
     model: CausalLanguageModel,
     pairs: Sequence[tuple[str, str]],
-    batch_size: int | None = None,
+    pass_tokens: int | None = None,
     max_context_tokens: int | None = None,
 ) -> list[TextLogProbability]:
     """Compute the mean log probability of texts given their contexts.
@@ -68,7 +66,8 @@ def log_probabilities(
     Args:
         model: the language model; it remembers the contexts of earlier calls.
         pairs: contexts with texts; after a blank context a text has begun with begin-of-text alone.
-        batch_size: most texts of a forward pass; halved where memory runs out.
+        pass_tokens: most tokens of the texts of a forward pass, or one text; halved where memory runs out. None:
+            as suits the device.
         max_context_tokens: of the beginning of each context that are used; None: as many as fit the window.
 
     Returns:
@@ -88,35 +87,35 @@ def log_probabilities(
 
     if texts:
         with model.exclusive(), ordinary_mode():
-            BatchSize(batch_size or BATCH_SIZE).run(attempt, len(texts))
+            BatchSize(pass_tokens or model.pass_tokens).run(attempt, sum(len(text.tokens) for text in texts))
     return [TextLogProbability(means.get(prompted[pair], -math.inf), prompted[pair].truncated) for pair in pairs]
 
 
 def _run(
-    texts: Sequence[PromptedText], model: CausalLanguageModel, batch_size: int
+    texts: Sequence[PromptedText], model: CausalLanguageModel, pass_tokens: int
 ) -> Iterator[dict[PromptedText, float]]:
     """Yield mean log probabilities, batch by batch."""
     by_prompt: dict[tuple[int, ...], list[PromptedText]] = {}
     for text in texts:
         by_prompt.setdefault(text.prompt, []).append(text)
     lengths = {prompt: max(text.prompt_length for text in same) for prompt, same in by_prompt.items()}
-    room = cache_bytes(model.device) // 2 // model.token_bytes  # The other half is for copies of the attention.
-    for prompts in _prompt_batches(lengths, batch_size, room):
-        cache = model.prompts.prefill(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
-        rows = {prompt: row for row, prompt in enumerate(prompts)}
-        packs = [pack for prompt in prompts for pack in _packs(by_prompt[prompt], batch_size, model.pack_tokens)]
-        for batch in _pack_batches(packs, batch_size):
-            yield _run_packs(batch, model, cache, [rows[pack.texts[0].prompt] for pack in batch])
+    room = cache_bytes(model.device) // 2 // model.token_bytes  # The other half is for the rows of a batch.
+    for prompts in _prompt_batches(lengths, room):
+        most = min(model.pack_tokens, pass_tokens)
+        packs = [pack for prompt in prompts for pack in _packs(by_prompt[prompt], most)]
+        for batch in _pack_batches(packs, pass_tokens):
+            before = [pack.texts[0].prompt for pack in batch]
+            cached = [prompt[: lengths[prompt] - 1] for prompt in before]
+            cache = model.prompts.prefill(model, cached, room=max(map(len, batch)))
+            yield _run_packs(batch, model, cache)
 
 
-def _prompt_batches(
-    lengths: dict[tuple[int, ...], int], batch_size: int, room: int
-) -> Iterator[list[tuple[int, ...]]]:
-    """Yield prompts that are cached together, the longest first: at most ``batch_size``, in ``room`` tokens."""
+def _prompt_batches(lengths: dict[tuple[int, ...], int], room: int) -> Iterator[list[tuple[int, ...]]]:
+    """Yield prompts whose texts are run together, the longest first, in ``room`` tokens."""
     waiting = sorted(lengths, key=lengths.__getitem__, reverse=True)
     while waiting:
         longest = lengths[waiting[0]]
-        count = max(1, min(batch_size, room // longest))
+        count = max(1, room // longest)
         # All have as many slots as the longest prompt: far shorter ones would leave most of theirs empty.
         prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT_PROMPT]
         yield prompts
@@ -167,52 +166,47 @@ class _Pack:
         return [index for start, text in indices for index in (0, *range(start, start + len(text.tokens) - 1))]
 
 
-def _packs(texts: Sequence[PromptedText], most: int, most_tokens: int) -> list[_Pack]:
-    """Pack texts of one prompt: at most ``most`` of ``most_tokens`` together, or one longer one."""
+def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
+    """Pack texts of one prompt: at most ``most`` tokens together, or one longer text."""
     packs: list[list[PromptedText]] = []
     room = 0
     for text in sorted(texts, key=lambda text: (text.prompt_length, len(text.tokens))):
         room -= len(text.tokens)
-        if not packs or room < 0 or len(packs[-1]) == most or packs[-1][0].prompt_length != text.prompt_length:
+        if not packs or room < 0 or packs[-1][0].prompt_length != text.prompt_length:
             packs.append([])
-            room = most_tokens - len(text.tokens)
+            room = most - len(text.tokens)
         packs[-1].append(text)
     return [_Pack(tuple(pack)) for pack in packs]
 
 
 def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
-    """Yield packs of one forward pass, longest first: at most ``most`` texts, no more padding than tokens."""
+    """Yield packs of one forward pass, longest first: at most ``most`` tokens, no more padding than tokens."""
     batch: list[_Pack] = []
     for pack in sorted(packs, key=len, reverse=True):
-        together = [*batch, pack]
-        longest, slots = len(together[0]), max(other.past + 1 for other in together)
-        padded = len(together) * longest
-        full = sum(len(other.texts) for other in together) > most or padded * (slots + longest) > MASK_ENTRIES
-        if batch and (full or padded > 2 * sum(map(len, together))):
+        tokens = sum(map(len, batch)) + len(pack)
+        if batch and (tokens > most or (len(batch) + 1) * len(batch[0]) > 2 * tokens):
             yield batch
-            together = [pack]
-        batch = together
+            batch = []
+        batch.append(pack)
     if batch:
         yield batch
 
 
 def _run_packs(
-    packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache, rows: Sequence[int]
+    packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache
 ) -> dict[PromptedText, float]:
-    """Return the mean log probability of each text, given a cache of the prompts and their rows in it."""
+    """Return the mean log probability of each text, given a cache with the prompt of each pack."""
     texts = [text for pack in packs for text in pack.texts]
-    hidden = _predicting_states(packs, model, prompts, rows)
+    hidden = _predicting_states(packs, model, prompts)
     values = model.log_probabilities(hidden, model.tensor(flat([text.tokens for text in texts]))).double().cpu()
     per_text = torch.split(values, [len(text.tokens) for text in texts])
     return {text: float(log_p.mean()) for text, log_p in zip(texts, per_text, strict=True)}
 
 
-def _predicting_states(
-    packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache, rows: Sequence[int]
-) -> Tensor:
+def _predicting_states(packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache) -> Tensor:
     """Run the model over packs; return the hidden states before each token of all texts, (tokens, hidden size)."""
     lengths, past = [len(pack) for pack in packs], [[pack.past] for pack in packs]
-    batch = model.packed_batch(lengths, past, prompts, rows, branches=[pack.branches for pack in packs])
+    batch = model.packed_batch(lengths, past, prompts, branches=[pack.branches for pack in packs])
     tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), batch)
     starts = zip(accumulate(lengths, initial=0), packs, strict=False)
