@@ -315,7 +315,6 @@ def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context
     assert tasks(task="data") == ["data", "data"]
     assert tasks(tasks="dialogue", task="data") == ["dialogue", "dialogue"]
     assert tasks(tasks=["data", None]) == ["data", "text"]
-    assert tasks(tasks=["summary", "text"]) == ["summary", "text"]
     assert tasks(tasks=["", "dialogue"], task="data") == ["data", "dialogue"]
 
 

@@ -86,7 +86,7 @@ def test_the_environment_names_the_preset(monkeypatch):
     monkeypatch.setenv("MARS_PRESET", "mini")
     assert resolve_settings() == resolve_settings("mini") != resolve_settings("base")
     monkeypatch.setenv("MARS_PRESET", "huge")
-    with pytest.raises(ValueError, match=r"^MARS_PRESET: unknown preset 'huge'; choose one of mini, base, paper"):
+    with pytest.raises(ValueError, match=r"^MARS_PRESET: unknown preset 'huge'; choose one of mini, medium, base, paper"):
         resolve_settings()
 
 
@@ -101,7 +101,7 @@ def test_single_settings_win():
         ({"max_mask_ration": 1}, "unknown setting 'max_mask_ration'; did you mean 'max_mask_ratio'?"),
         ({"Q": 1}, "unknown setting 'Q'; did you mean 'q'?"),
         ({"ensemble": 1}, "unknown setting 'ensemble'"),
-        ({"preset": "huge"}, "^unknown preset 'huge'; choose one of mini, base, paper"),
+        ({"preset": "huge"}, "^unknown preset 'huge'; choose one of mini, medium, base, paper"),
         ({"variant": "v0"}, "unknown variant 'v0'; choose one of paper, plus, fast$"),
     ],
 )

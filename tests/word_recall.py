@@ -10,6 +10,7 @@ SETTINGS = {
     "variant": "fast",
     "context_weight": 0.0,
     "repetition_penalty": 0.0,
+    "support_weight": 0.0,
     "contradiction_penalty": 0.0,
 }
 OPTIONS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]

