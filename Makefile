@@ -68,8 +68,9 @@ audit: install
 
 # Pages of the public names, from their docstrings: build/api/index.html.
 docs: install
-	$(BIN)/pdoc --docformat google --output-directory build/api mars_score mars_score.compare mars_score.results \
-		mars_score.explanation mars_score.errors mars_score.settings mars_score.integrations
+	$(BIN)/pdoc --docformat google --output-directory build/api mars_score '!mars_score\..*' mars_score.compare \
+		mars_score.results mars_score.explanation mars_score.errors mars_score.settings \
+		mars_score.integrations.trainer mars_score.integrations.torchmetrics
 
 # All that CONTRIBUTING.md asks for before a release, without the upload.
 release-check: install
