@@ -46,6 +46,7 @@ def main() -> None:
     questions = [replace(example.question, preset=preset) for preset in CHOICES for example in examples]
     paper = [replace(question, paper=True) for question in questions if question.references]
     answerer.prepare(questions[:1])  # so that the first visitor of a new server sees a result at once
+    later = [*paper[:1], *questions[1:], *paper[1:]]
     page = build(Handlers(answerer), examples)
     page.launch(
         theme=theme(),
@@ -58,7 +59,7 @@ def main() -> None:
         app_kwargs={"middleware": [Middleware(limits.Gate)]},
         prevent_thread_lock=True,
     )
-    threading.Thread(target=answerer.prepare, args=[[*questions[1:], *paper]], daemon=True).start()
+    threading.Thread(target=answerer.prepare, args=[later], daemon=True).start()
     page.block_thread()
 
 

@@ -114,15 +114,19 @@ def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
     first, second, *_ = EXAMPLES
     assert sorted(cards(page)) == sorted(first.question.candidates)
     assert page.locator(PAPER).count() == len(first.question.candidates)
-    assert page.inner_text("#mars-example-hint") == first.hint
+    page.wait_for_selector(f"#mars-example-hint:has-text({json.dumps(first.hint)})")
     choose(page, second)
     assert sorted(cards(page)) == sorted(second.question.candidates)
-    assert page.inner_text("#mars-example-hint") == second.hint
+    page.wait_for_selector(f"#mars-example-hint:has-text({json.dumps(second.hint)})")
 
 
 def test_a_hint_goes_with_its_example(page):
-    assert page.is_visible("#mars-example-hint")
+    page.wait_for_selector("#mars-example-hint")
     page.fill("#mars-context textarea", "Something else.")
+    page.wait_for_selector("#mars-example-hint", state="hidden")
+    choose(page, EXAMPLES[0])
+    page.wait_for_selector("#mars-example-hint")
+    page.check("#mars-task input[value=data]")
     page.wait_for_selector("#mars-example-hint", state="hidden")
 
 

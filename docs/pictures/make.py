@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO
 
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
-from playwright.sync_api import Error as PlaywrightError
 
 FOLDER = Path(__file__).parent
 APP = FOLDER.parent.parent / "app.py"
@@ -87,11 +86,13 @@ def visit(context: BrowserContext, address: str) -> Page:
     """Open the Space and wait until its first example shows the scores of all metrics."""
     page = context.new_page()
     page.set_default_timeout(120_000)
-    for _ in range(60):
-        with contextlib.suppress(PlaywrightError):  # the models are still being loaded
-            page.goto(address)
-            page.wait_for_selector(".mars-name:text-is('MARS paper')", timeout=5_000)
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        page.goto(address)
+        page.wait_for_selector(".mars-main")
+        if page.locator(".mars-name:text-is('MARS paper')").count():
             return page
+        page.wait_for_timeout(5_000)  # the paper's scores are still being computed
     raise RuntimeError("the Space does not show all scores on arrival; see its output")
 
 

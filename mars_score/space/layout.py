@@ -5,6 +5,7 @@ Exceptions become messages without a traceback.
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -17,7 +18,15 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
 from mars_score.space.answer import Answer, Answerer
 from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
-from mars_score.space.pages import SCORING, WAITING, compared_page, notices_page, problem_page, ranking_page
+from mars_score.space.pages import (
+    SCORING,
+    WAITING,
+    compared_page,
+    hint_page,
+    notices_page,
+    problem_page,
+    ranking_page,
+)
 from mars_score.space.questions import (
     CHOICES,
     DEFAULTS,
@@ -160,7 +169,7 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
                 values = [*texts, *_settings()]
             with gr.Column(scale=6, elem_id="mars-outputs"):
                 outputs = _outputs()
-        filled = [hint, *values[:-1]]
+        filled = values[:-1]
         started = [button.click(partial(Page, ranking=SCORING), None, list(outputs), **_AT_ONCE)]
         for example, chosen in zip(examples, buttons, strict=True):
             fill = partial(_fill, example)
@@ -172,7 +181,7 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
         added = outputs.paper.click(None, None, outputs.paper, js=_returning(computing), **_AT_ONCE)
         scored = added.then(handlers.paper, outputs.question, list(outputs), **_SCORING)
         scored.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
-        gr.on([part.input for part in values[:-1]], None, None, hint, js=_returning(""), **_AT_ONCE)
+        gr.on([part.change for part in filled], None, filled, hint, js=_hint(examples), **_AT_ONCE)
         if examples:
             page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
         gr.api(handlers.api, api_name="score", **_LIMITED)
@@ -182,8 +191,18 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
 
 
 def _returning(value: Any) -> str:
-    """Return a JavaScript function that returns a value."""
-    return f"() => ({json.dumps(value)})"
+    """Return a JavaScript function that returns a value for one output."""
+    return f"() => [{json.dumps(value)}]"
+
+
+def _hint(examples: Sequence[PageExample]) -> str:
+    """Return a JavaScript function from what is on the page to the hint of the example that it is, if any."""
+    hints = {
+        json.dumps(_values(example), ensure_ascii=False, separators=(",", ":")): hint_page(example.hint)
+        for example in examples
+    }
+    names = ", ".join(VALUES[:-1])
+    return f"({names}) => [({json.dumps(hints)})[JSON.stringify([{names}])] ?? {json.dumps(hint_page(''))}]"
 
 
 def _inputs() -> list[Any]:
@@ -266,10 +285,10 @@ def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:
 
 
 def _values(example: PageExample) -> list[Any]:
-    """Return an example's hint, and its values in the order of :data:`VALUES` but for the preset."""
+    """Return an example's values in the order of :data:`VALUES`, but for the preset."""
     values = {name: getattr(example.question, name) for name in VALUES[:-1]}
     lines = {name: "\n".join(values[name]) for name in LIMITS}
-    return [example.hint, *(values | lines).values()]
+    return list((values | lines).values())
 
 
 def theme() -> Any:

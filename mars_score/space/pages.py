@@ -24,6 +24,11 @@ WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
 
 
+def hint_page(hint: str) -> str:
+    """Show what to look at in an example, if there is something."""
+    return f"<p>{escape(hint)}</p>" if hint else ""
+
+
 def problem_page(message: str) -> str:
     """Show why there is no answer."""
     return f'<div class="mars-empty mars-problem" role="alert">{escape(message)}</div>'
