@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.explanation import Explanation, Match, Verdict, Word
-from mars_score.metrics.plus import LIKELY, PlusConfig
+from mars_score.explanation import Explanation, Match, Word
+from mars_score.metrics.plus import PlusConfig
 from mars_score.model_calls import ModelCalls
 from mars_score.rows import Row, RowScore
 from mars_score.settings import Settings
-from mars_score.text import Premises, choose_premises, sentences
+from mars_score.text import sentences
+from mars_score.verdicts import judge, verdict_on
 
 if TYPE_CHECKING:
     from mars_score.models.encoder import Encoding
-    from mars_score.models.nli import Entailment
 
 # Scripts without spaces: each letter is a word.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
@@ -51,16 +51,11 @@ class _Explainer:
         self._tokenized = {text: _Tokenized.of(text, self._encodings[text], offsets[text]) for text in offsets}
         self._sentences = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
         self._nearby = calls.encode(sentence for parts in self._sentences.values() for sentence in parts)
-        self._premises = {
-            row: choose_premises(
-                row.candidate, row.references, row.context, config.premise_words, config.max_sentences
-            )
-            for row, score in scored
-            if config and any(term.name == "contradiction" for term in score.terms)
-        }
-        self._entailed = calls.entails(
-            pair for chosen in self._premises.values() for one in chosen for pair in one.pairs
-        )
+        judged = [
+            row for row, score in scored if {"support", "contradiction"} & {term.name for term in score.terms}
+        ]
+        self._judgements = judge(judged, config, calls) if config else {}
+        self._model = calls.models.entailment_model
 
     def explain(self, row: Row, score: RowScore) -> Explanation:
         """Explain the score of a row; that of a blank candidate has neither terms nor matches."""
@@ -70,23 +65,14 @@ class _Explainer:
             cosines = {text: float(own @ self._nearby[text].vector) for text in texts}
             nearest = max(cosines, key=cosines.__getitem__)
             matches.append(Match("context", nearest, cosines[nearest]))
-        verdicts = tuple(judge(one, self._entailed) for one in self._premises.get(row, ()) if one.passages)
-        return Explanation(row.candidate, score.score, score.terms, tuple(matches), verdicts)
+        verdicts = [verdict_on(one, row, self._model) for one in self._judgements.get(row, ())]
+        return Explanation(
+            row.candidate, score.score, score.terms, tuple(matches), tuple(one for one in verdicts if one)
+        )
 
     def _match(self, candidate: str, kind: str, similarity: float, text: str) -> Match:
         own, other = self._tokenized.get(candidate), self._tokenized.get(text)
         return Match(kind, text, similarity, tuple(other.match(own)) if own and other else ())
-
-
-def judge(item: Premises, entailed: Mapping[tuple[str, str], Entailment]) -> Verdict:
-    """Return the verdict on a sentence: strongest support if that is likely, else strongest contradiction."""
-    support, supporting = max((entailed[pair].entailment, pair[0]) for pair in item.pairs)
-    contradiction, contradicting = max((entailed[pair].contradiction, pair[0]) for pair in item.pairs)
-    if support > LIKELY:
-        return Verdict(item.sentence, "supported", support, supporting)
-    if contradiction > LIKELY:
-        return Verdict(item.sentence, "contradicted", contradiction, contradicting)
-    return Verdict(item.sentence, "not found", 1 - max(sum(entailed[pair]) for pair in item.pairs), "")
 
 
 def words_of(text: str) -> Iterator[tuple[int, str]]:

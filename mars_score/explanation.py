@@ -58,13 +58,13 @@ class Match:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The NLI model's judgement of a sentence by the references and the context.
+    """What the NLI model says of a sentence, where that can be believed.
 
     Attributes:
         sentence: of the candidate.
-        verdict: ``"supported"``, ``"contradicted"`` or, where neither is probable, ``"not found"``.
-        probability: of the verdict; for ``"not found"`` that of neither by the premise that says most.
-        premise: the reference or passage of the context that says so; blank for ``"not found"``.
+        verdict: ``"supported"`` or ``"contradicted"``.
+        probability: of the verdict.
+        premise: the reference, or the passage of the context, that says so.
     """
 
     sentence: str
@@ -83,7 +83,7 @@ class Explanation:
         terms: of the score.
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
-        verdicts: on each sentence of the candidate; none without an entailment model.
+        verdicts: on sentences of the candidate, where there are some (:func:`mars_score.verdicts.verdict_on`).
     """
 
     candidate: str
@@ -120,8 +120,7 @@ class Explanation:
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
         for verdict in self.verdicts:
             lines.append(f"  {verdict.verdict} {verdict.probability:.2f}: {verdict.sentence}")
-            if verdict.premise:
-                lines.append(f"      by: {verdict.premise}")
+            lines.append(f"      by: {verdict.premise}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -159,10 +158,9 @@ def _word(word: Word) -> str:
 
 def verdict_page(verdict: Verdict) -> str:
     """Show a sentence of the candidate with its verdict, and what says so."""
-    kind = verdict.verdict.replace(" ", "-")
-    premise = f"<small>by: {escape(verdict.premise)}</small>" if verdict.premise else ""
     label = f"{verdict.verdict} {verdict.probability:.2f}"
-    return f'<p class="mars-verdict mars-{kind}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
+    premise = f"<small>by: {escape(verdict.premise)}</small>"
+    return f'<p class="mars-verdict mars-{verdict.verdict}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
 
 
 def page_of(explanations: Sequence[Explanation]) -> str:

@@ -21,17 +21,17 @@ from mars_score.errors import (
     UNTAGGED,
 )
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
-from mars_score.metrics.plus import LIKELY, Features, PlusConfig, contradiction, term_names
-from mars_score.models import mini_nli
+from mars_score.metrics.plus import Features, PlusConfig, term_names
 from mars_score.models.running import one_blas_thread
+from mars_score.models.shipped_nli import SHIPPED
 from mars_score.rows import AugmentedReference, Infill, Row
-from mars_score.text import Premises, choose_premises, is_english, sentences, windows
+from mars_score.text import is_english, sentences, windows
+from mars_score.verdicts import judge, verdict_on
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
     from mars_score.model_calls import ModelCalls
     from mars_score.models.encoder import Encoding
-    from mars_score.models.nli import Entailment
     from mars_score.models.tagger import Tagger
 
 MIN_DOCUMENTS = 10  # different texts below which IDF says little
@@ -64,20 +64,14 @@ class _Needs(NamedTuple):
 
     row: Row
     terms: set[str]
-    premises: list[Premises]  # none without the term "contradiction"
     reads_language: bool  # whether the NLI model knows the row's language
 
     @classmethod
     def of(cls, row: Row, config: PlusConfig, calls: ModelCalls) -> _Needs:
-        # mini-nli knows English alone; data records are not used to find the language.
+        # Shipped NLI models know English alone; data records are not used to find the language.
         texts = [*row.references, *([row.context] if row.task != "data" else [])]
-        reads_language = calls.models.entailment_model != mini_nli.NAME or is_english(" ".join(texts))
-        terms = term_names(row, config, reads_language=reads_language)
-        premises = []
-        if "contradiction" in terms:
-            sizes = config.premise_words, config.max_sentences
-            premises = choose_premises(row.candidate, row.references, row.context, *sizes)
-        return cls(row, terms, premises, reads_language)
+        reads_language = calls.models.entailment_model not in SHIPPED or is_english(" ".join(texts))
+        return cls(row, term_names(row, config, reads_language=reads_language), reads_language)
 
     @property
     def texts(self) -> list[str]:
@@ -89,7 +83,7 @@ class _Outputs:
     """The model outputs of some rows, and the features that follow."""
 
     def __init__(self, rows: Sequence[_Needs], config: PlusConfig, calls: ModelCalls) -> None:
-        self.rows, self._config = rows, config
+        self.rows, self._config, self._model = rows, config, calls.models.entailment_model
         self._encodings = calls.encode([text for needs in rows for text in needs.texts], tokens=True)
         contexts = [needs.row.context for needs in rows if "context" in needs.terms]
         self._windows = calls.encode(
@@ -97,8 +91,8 @@ class _Outputs:
         )
         pairs = [(needs.row.context, needs.row.candidate) for needs in rows if "likelihood" in needs.terms]
         self._log_p = calls.log_probability(pairs, config.max_context_tokens)
-        premises = [one for needs in rows for one in needs.premises]
-        self._contradictions = contradiction_probabilities(premises, config, calls)
+        judged = [needs.row for needs in rows if needs.terms & {"support", "contradiction"}]
+        self._judgements = judge(judged, config, calls)
         # Vectors are stacked and converted to float32 once for all rows.
         self._context_vectors = cache(self._stack_windows)
         self._tokens = cache(lambda text: widened_tokens(self._encodings[text]))
@@ -120,7 +114,7 @@ class _Outputs:
             context_cosine=self._context_cosine(row.candidate, row.context) if has_context else None,
             reference_context_cosine=sum(near) / len(near) if near else 0.0,
             log_p=self._log_p[row.context, row.candidate] if "likelihood" in terms else None,
-            contradictions=[self._contradictions[one] for one in needs.premises] or None,
+            judgements=self._judgements.get(row, ()),
         )
 
     def notices(self, needs: _Needs) -> frozenset[str]:
@@ -128,13 +122,14 @@ class _Outputs:
         row, config = needs.row, self._config
         encodings = [self._encodings[text] for text in needs.texts]
         log_p = self._log_p.get((row.context, row.candidate)) if "likelihood" in needs.terms else None
+        verdicts = [verdict_on(one, row, self._model) for one in self._judgements.get(row, ())]
         flags = {
             CONTEXT_CUT: log_p is not None and log_p.truncated,
             TEXT_CUT: any(one.truncated for one in encodings),
             UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in encodings[: 1 + len(row.references)]),
-            NOT_ENGLISH: bool(row.candidate) and config.contradiction_penalty > 0 and not needs.reads_language,
-            SENTENCES_CUT: len(needs.premises) == config.max_sentences < len(sentences(row.candidate)),
-            CONTRADICTED: any(self._contradictions[one] > LIKELY for one in needs.premises),
+            NOT_ENGLISH: term_names(row, config) != term_names(row, config, reads_language=needs.reads_language),
+            SENTENCES_CUT: row in self._judgements and len(sentences(row.candidate)) > config.max_sentences,
+            CONTRADICTED: any(one and one.verdict == "contradicted" for one in verdicts),
         }
         return frozenset(notice for notice, flag in flags.items() if flag)
 
@@ -171,29 +166,6 @@ def widened_tokens(encoding: Encoding) -> NDArray[Any]:
     """Return the token vectors of an encoding in float32 or better."""
     assert encoding.tokens is not None, "encoded without token vectors"
     return encoding.tokens.astype(np.promote_types(encoding.tokens.dtype, np.float32), copy=False)
-
-
-def contradiction_probabilities(
-    items: Iterable[Premises], config: PlusConfig, calls: ModelCalls
-) -> dict[Premises, float]:
-    """Compute :func:`mars_score.metrics.plus.contradiction` of each different sentence with its premises.
-
-    The second premise is classified only where the first may contradict the sentence.
-    """
-    verdicts: dict[Premises, list[tuple[float, float]]] = {item: [] for item in items}
-    judged: dict[tuple[str, str], Entailment] = {}
-    for number in range(2):
-        open_items = [
-            item
-            for item, known in verdicts.items()
-            if number < len(item.passages)
-            and all(contradicts >= config.min_contradiction for _, contradicts in known)
-        ]
-        pairs = (item.pairs[number] for item in open_items)
-        judged |= calls.entails([pair for pair in pairs if pair not in judged])
-        for item in open_items:
-            verdicts[item].append(judged[item.pairs[number]])
-    return {item: contradiction(known, config) for item, known in verdicts.items()}
 
 
 # paper

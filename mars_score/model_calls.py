@@ -12,19 +12,20 @@ from mars_score.cache import Codec, Done, Item, Value, cached, json_codec
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock
 from mars_score.models.loading import shared_model
-from mars_score.rows import LogProbability
+from mars_score.models.running import number_type
+from mars_score.rows import Entailment, LogProbability
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
     from mars_score.models.causal_lm import CausalLanguageModel
     from mars_score.models.encoder import Encoding, SentenceEncoder
-    from mars_score.models.nli import Entailment, NliModel
+    from mars_score.models.nli import NliModel
     from mars_score.runtime import Runtime
     from mars_score.settings import ModelSettings
 
 Pair = tuple[str, str]
 # Parts of the keys of stored values; raised when the same model comes to give other values.
-_VERSIONS = {"encodings": 4, "log_probabilities": 3, "entailments": 3, "infills": 3}
+_VERSIONS = {"encodings": 5, "log_probabilities": 3, "entailments": 4, "infills": 3}
 _CHUNK_SIZE = 256  # pairs whose log probabilities are computed before they are saved
 _MEMORY_BYTES = 2**28  # of values that are kept in memory
 _VALUE_BYTES = 500  # of a value without arrays, about
@@ -93,7 +94,6 @@ class ModelCalls:
             ModelUnavailableError: the NLI model cannot be loaded.
             UnsupportedModelError: it has no classes for entailment and contradiction.
         """
-        from mars_score.models.nli import Entailment
 
         def compute(missing: list[Pair], done: Done[Pair, Entailment]) -> None:
             self._nli().entails(missing, done)
@@ -141,7 +141,10 @@ class ModelCalls:
     def _encoder(self) -> SentenceEncoder:
         from mars_score.models.encoder import SentenceEncoder
 
-        return self._make("encoder", lambda model: SentenceEncoder(model, self.runtime.encoder_batch_size))  # type: ignore[no-any-return]
+        encoder: SentenceEncoder = self._make(
+            "encoder", lambda model: SentenceEncoder(model, self.runtime.encoder_batch_size)
+        )
+        return encoder
 
     def _nli(self) -> NliModel:
         from mars_score.models.nli import NliModel
@@ -180,7 +183,8 @@ class ModelCalls:
             shared_model(name, self.models, self.runtime)
         model = fingerprint(spec)
         known = None if model.revision is None else [model.name, model.revision]
-        common = None if known is None else [*known, self.models.dtype, _VERSIONS[kind], *method]
+        dtype = number_type(self.models.dtype, self.runtime.device)
+        common = None if known is None else [*known, dtype, _VERSIONS[kind], *method]
 
         def reporting(missing: list[Item], done: Done[Item, Value]) -> None:
             count = 0

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-TASKS = ("text", "dialogue", "data")  # what a context is, where that changes a score; "text" is the default
+# What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and the
+# candidate of a "summary" is to follow from its context.
+TASKS = ("text", "summary", "dialogue", "data")
 
 
 class Row(NamedTuple):
@@ -39,13 +41,38 @@ class LogProbability(NamedTuple):
         return self.given_context - self.alone
 
 
+class Entailment(NamedTuple):
+    """The probabilities that a premise entails and that it contradicts a hypothesis; the rest is neutral."""
+
+    entailment: float
+    contradiction: float
+
+
+class Judgement(NamedTuple):
+    """What an NLI model says of a sentence of a candidate, with calibrated probabilities.
+
+    Attributes:
+        sentence: of the candidate.
+        reference_premise: the reference, or a passage of it, by which the sentence is judged; "" for none.
+        context_premise: likewise of the context.
+        by_reference: what the first premise says of the sentence; None without that premise.
+        by_context: what the second says.
+    """
+
+    sentence: str
+    reference_premise: str
+    context_premise: str
+    by_reference: Entailment | None
+    by_context: Entailment | None
+
+
 @dataclass(frozen=True)
 class Term:
     """One term of a score, which is the sum of ``value * weight``.
 
     Attributes:
-        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
-            or ``"contradiction"``; a learned head has names of its own.
+        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``,
+            ``"support"`` or ``"contradiction"``; a learned head has names of its own.
         value: a similarity in [-1, 1]; for ``"likelihood"`` nats per token.
         weight: factor of the value.
     """

@@ -237,7 +237,9 @@ class Run:
     def signature(self) -> Signature:
         """Return all that the scores depend on besides the texts."""
         samples = "given" if self._input.columns.samples else ""
-        return make_signature(self._scorer.settings, self._reference_counts, samples, self._tasks)
+        return make_signature(
+            self._scorer.settings, self._reference_counts, samples, self._tasks, self._scorer.runtime.device
+        )
 
     def compute(self, workers: int = 1) -> None:
         """Compute the results of all rows, in this process or in several."""

@@ -43,7 +43,7 @@ class MarsScorer:
     Models are loaded when they are first needed and stay loaded until :meth:`free`.
 
     Args:
-        preset: which models: ``"mini"``, ``"base"`` (default), ``"paper"`` or ``"multilingual"``.
+        preset: which models: ``"mini"``, ``"medium"``, ``"base"`` (default), ``"paper"`` or ``"multilingual"``.
         batch_size: infills that the language model generates together, at most; None: chosen from device and free
             memory.
         encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.
@@ -146,6 +146,7 @@ class MarsScorer:
             [len(row.references) for row in rows],
             "" if samples is None else "given",
             {row.task for row in rows},
+            self.runtime.device,
         )
         notices = _warn(numbers, [row.notices for row in scores])
         if len(rows) >= 3 * len(set(numbers)) and all(len(row.candidate.split()) == 1 for row in rows):

@@ -147,11 +147,6 @@ def _ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[first:] for first in range(length)), strict=False)
 
 
-def word_overlap(words: frozenset[str], others: frozenset[str]) -> float:
-    """Return the cosine of two sets of words."""
-    return len(words & others) / math.sqrt(len(words) * len(others)) if words and others else 0.0
-
-
 # Contexts
 
 
@@ -213,63 +208,3 @@ def leave_long_runs_whole(tokenizer: Any) -> None:
     """Make a spaCy tokenizer take a run of over :data:`LONGEST_RUN` characters for one token."""
     usual = tokenizer.token_match
     tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(usual and usual(run))
-
-
-def nearest_passage(sentence: str, text: str, size: int) -> str:
-    """Return the sentence of a text with the most words in common with another, and its neighbours.
-
-    All together have at most ``size`` words, but for a longer sentence.
-    """
-    parts = _sentence_words(text)
-    own = frozenset(plain_words(sentence))
-    overlaps = [word_overlap(own, words) for _, words in parts]
-    first = last = overlaps.index(max(overlaps))
-    room = size - len(split_words(parts[first][0]))
-    while True:
-        before = len(split_words(parts[first - 1][0])) if first > 0 else room + 1
-        after = len(split_words(parts[last + 1][0])) if last + 1 < len(parts) else room + 1
-        if min(before, after) > room:
-            return " ".join(part for part, _ in parts[first : last + 1])
-        if before <= room:
-            first, room = first - 1, room - before
-        if after <= room:
-            last, room = last + 1, room - after
-
-
-@lru_cache(maxsize=64)  # rows with the same reference and context stand together
-def _sentence_words(text: str) -> list[tuple[str, frozenset[str]]]:
-    return [(sentence, frozenset(plain_words(sentence))) for sentence in sentences(text)]
-
-
-class Premises(NamedTuple):
-    """A sentence of a candidate, and the passages that an NLI model compares it with: none, one or two."""
-
-    sentence: str
-    passages: tuple[str, ...]
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return (premise, hypothesis) for each passage."""
-        return [(passage, self.sentence) for passage in self.passages]
-
-
-def choose_premises(
-    candidate: str, references: Sequence[str], context: str, size: int, max_sentences: int
-) -> list[Premises]:
-    """Choose for each sentence of a candidate a passage of the nearest reference, and one of the context.
-
-    Args:
-        candidate: not blank; its first ``max_sentences`` sentences are compared.
-        references: perhaps none.
-        context: "" for none.
-        size: words of a passage, at most.
-        max_sentences: of the candidate.
-    """
-    words = {reference: frozenset(plain_words(reference)) for reference in references}
-    chosen = []
-    for sentence in sentences(candidate)[:max_sentences] or [candidate]:
-        own = frozenset(plain_words(sentence))
-        nearest = max(words, key=lambda text: word_overlap(own, words[text]), default="")
-        texts = [text for text in (nearest, context) if text]
-        chosen.append(Premises(sentence, tuple(nearest_passage(sentence, text, size) for text in texts)))
-    return chosen

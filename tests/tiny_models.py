@@ -21,6 +21,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
+from mars_score.models import shipped_nli
+from mars_score.models.prefix_nli import PrefixClassifier
+
 # What the tokenizers are trained on; words of it are few tokens, other words are many.
 TEXT = """
 The old harbour town wakes early in the summer. Before the first ferry leaves, the baker opens her shop and
@@ -220,3 +223,22 @@ def tiny_nli(
     with torch.no_grad():
         model.classifier.out_proj.bias[-1] += bias
     return model, tokenizer
+
+
+@functools.cache
+def tiny_prefix_classifier(kind: str) -> PrefixClassifier:
+    """A classifier that encodes a premise once, float64; ``kind`` is "bert" or "mpnet"."""
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    size |= {"max_position_embeddings": 90, "vocab_size": len(roberta_tokenizer()), "initializer_range": 0.5}
+    configs = {"bert": transformers.BertConfig, "mpnet": transformers.MPNetConfig}
+    models = {"bert": transformers.BertModel, "mpnet": transformers.MPNetModel}
+    torch.manual_seed(5)
+    model = PrefixClassifier(models[kind](configs[kind](**size), add_pooling_layer=False), shipped_nli.LABELS)
+    return model.double().requires_grad_(False).eval()
+
+
+def tiny_prefix_nli():
+    """``(model, tokenizer)`` of an NLI model that encodes a premise once."""
+    tokenizer = copy.deepcopy(roberta_tokenizer())
+    tokenizer.model_max_length = 90
+    return tiny_prefix_classifier("mpnet"), tokenizer

@@ -150,7 +150,13 @@ def check_rows(
     named = [own or task or context.task or "text" for own, context in zip(said, texts, strict=True)]
     return [
         # The lines of a text are white space, those of a dialogue are turns.
-        Row("", tuple(dict.fromkeys(row)), normalise(context.text, keep_lines=name != "text"), other, name)
+        Row(
+            "",
+            tuple(dict.fromkeys(row)),
+            normalise(context.text, keep_lines=name in ("dialogue", "data")),
+            other,
+            name,
+        )
         for row, context, other, name in zip(rows, texts, others, named, strict=True)
     ]
 
@@ -210,7 +216,7 @@ def _text(name: str, value: Any, *, as_it_is: bool = False) -> str:
 def _context(name: str, value: Any) -> Context:
     if isinstance(value, Mapping):
         if "passages" in value:
-            return Context(_passages(name, value), "")
+            return Context(_passages(name, value), "summary")
         return Context(_record(name, value), "data")
     turns = None if isinstance(value, str) else entries_of(value)
     if turns is None:

@@ -1,20 +1,22 @@
 """The formula of `plus` and `fast`, with all its settings and the features that it takes.
 
-    score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P - .4 K
+    score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E - k K
 
 R: similarity with the references. C: with the context; for data, cosine of sentence vectors with the references.
-S: how much nearer the best sample is. P: repetition. K: contradiction. The weights w, v and l grow with the length
-n of the references; `fast` has l = 0. Nothing here runs a model; :mod:`mars_score.features` makes the features.
+S: how much nearer the best sample is. P: repetition. E: support by the context, of a summary alone. K: contradiction.
+The weights w, v and l grow with the length n of the references; `fast` has l = 0. Nothing here runs a model;
+:mod:`mars_score.features` makes the features.
 """
 
 import math
 from collections.abc import Sequence
+from statistics import fmean as mean
 from typing import Literal, NamedTuple
 
 from pydantic.dataclasses import dataclass
 
 from mars_score.options import STRICT, option
-from mars_score.rows import LogProbability, Row, Term
+from mars_score.rows import Judgement, LogProbability, Row, Term
 from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
@@ -26,7 +28,8 @@ class PlusConfig:
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
     repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
-    contradiction_penalty: float = option(0.4, "Weight of contradictions, times the similarity squared.", 0, 10)
+    support_weight: float = option(0.2, "Weight of the support by the context in a summary.", 0, 10)
+    contradiction_penalty: float = option(0.3, "Weight of contradictions in a summary.", 0, 10)
     context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
     close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
@@ -36,14 +39,10 @@ class PlusConfig:
     word_letters: int = option(4, "Letters of a word whose repetition counts, at least.", 1)
     repetition_words: int = option(10, "Such words before a word among which it is a repetition.", 1)
     copied_words: int = option(5, "Words in a row that are copied and no coincidence.", 1)
-    premise_words: int = option(60, "Words of the passage by which the NLI model judges a sentence.", 1)
+    premise_words: int = option(150, "Words of the passage by which the NLI model judges a sentence.", 1)
     max_sentences: int = option(20, "Sentences of a candidate that the NLI model reads.", 1)
-    min_contradiction: float = option(0.1, "Probability below which a sentence is not contradicted.", 0, 1)
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
-
-
-LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
 
 
 class Features(NamedTuple):
@@ -56,7 +55,7 @@ class Features(NamedTuple):
     context_cosine: float | None = None  # candidate and the nearest window of the context
     reference_context_cosine: float = 0.0  # references and their nearest windows, mean
     log_p: LogProbability | None = None
-    contradictions: Sequence[float] | None = None  # probability for each sentence of the candidate
+    judgements: Sequence[Judgement] = ()  # of the NLI model, for each sentence of the candidate
 
 
 def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> set[str]:
@@ -70,6 +69,7 @@ def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> 
         "samples": bool(row.samples) and config.sample_weight > 0,
         "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # dull replies are the likely ones
         "repetition": config.repetition_penalty > 0,
+        "support": config.support_weight > 0 and reads_language and row.task == "summary" and bool(row.context),
         "contradiction": config.contradiction_penalty > 0 and reads_language,
     }
     names = {name for name, has_term in has_terms.items() if has_term and row.candidate}
@@ -86,11 +86,7 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         config: settings of the formula.
     """
     row, c = features.row, config
-    n = (
-        sum(len(split_words(text)) for text in row.references) / len(row.references)
-        if row.references
-        else math.inf
-    )
+    n = mean(len(split_words(text)) for text in row.references) if row.references else math.inf
     # 1 if the references are far from the context, 0 if they repeat it.
     novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
     context_share = novelty / (1 + c.context_words / n)
@@ -114,16 +110,20 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         terms.append(Term("likelihood", c.log_p_weight * features.log_p.alone + pmi, weight))
     if c.repetition_penalty:
         terms.append(Term("repetition", repetition(row, c), -c.repetition_penalty))
-    if features.contradictions is not None:
-        similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
-        contradicted = sum(features.contradictions) / len(features.contradictions)
-        terms.append(Term("contradiction", similarity**2 * contradicted, -c.contradiction_penalty))
+    if features.judgements and c.support_weight and row.task == "summary" and row.context:
+        supported = mean(one.by_context.entailment for one in features.judgements if one.by_context)
+        terms.append(Term("support", supported, c.support_weight))
+    if features.judgements and c.contradiction_penalty:
+        contradicted = mean(map(contradiction, features.judgements))
+        if row.task != "summary":  # it need not follow, and one that is unlike the reference hardly denies it
+            contradicted *= max(0.0, recall if row.references else features.context_cosine or 0.0) ** 2
+        terms.append(Term("contradiction", contradicted, -c.contradiction_penalty))
     return tuple(terms)
 
 
 def aggregate(values: Sequence[float], config: PlusConfig) -> float:
     """Return the value of the best reference, or the mean over references."""
-    return max(values) if config.reference_aggregation == "max" else sum(values) / len(values)
+    return max(values) if config.reference_aggregation == "max" else mean(values)
 
 
 def repetition(row: Row, config: PlusConfig) -> float:
@@ -134,13 +134,11 @@ def repetition(row: Row, config: PlusConfig) -> float:
     return share
 
 
-def contradiction(verdicts: Sequence[tuple[float, float]], config: PlusConfig) -> float:
-    """Return the product of the contradictions times (1 - largest entailment); 0 below ``min_contradiction``.
-
-    The verdicts are (entailment, contradiction) probabilities of a sentence by premise.
-    """
-    probability, entailed = float(bool(verdicts)), 0.0
-    for entails, contradicts in verdicts:
-        probability *= contradicts
-        entailed = max(entailed, entails)
-    return probability * (1 - entailed) if probability >= config.min_contradiction else 0.0
+def contradiction(judgement: Judgement) -> float:
+    """Return the largest probability that a premise contradicts a sentence and the other does not entail it."""
+    first, second = judgement.by_reference, judgement.by_context
+    return max(
+        one.contradiction * (1 - (other.entailment if other else 0.0))
+        for one, other in ((first, second), (second, first))
+        if one
+    )

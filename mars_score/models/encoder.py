@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
+# Token vectors are means over two layers: the last one and the one at this share of the depth (research/forms.md).
+MIDDLE = 2 / 3
 RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
 Floats = NDArray[np.floating[Any]]
 # Number type, truncated, unknown, dimensions, and number and dimensions of token vectors (-1: none were wanted).
@@ -29,7 +31,8 @@ class Encoding(NamedTuple):
 
     Attributes:
         vector: of the text, (dimensions,), of length 1; zeros for a text of unknown tokens only.
-        tokens: unit vectors of its tokens, (tokens, dimensions), or None if they were not asked for. Special
+        tokens: unit vectors of its tokens, (tokens, dimensions), means over two layers; None if they were not
+            asked for. Special
             tokens and those of the encoder's prompt are left out; those of unknown tokens are zeros. They are
             rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
         truncated: whether the encoder's window holds only the beginning of the text.
@@ -66,6 +69,10 @@ class SentenceEncoder:
 
     All texts of unknown tokens look the same to an encoder, so such tokens, and texts without a known token, get
     vectors of zeros: their cosine with anything is 0.
+
+    Args:
+        model: a ``SentenceTransformer``.
+        batch_size: the largest one; None: 32.
     """
 
     def __init__(self, model: Any, batch_size: int | None = None) -> None:
@@ -80,7 +87,8 @@ class SentenceEncoder:
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
         """
-        with exclusive(self.model), ordinary_mode(), self._within_positions():
+        middle_layer = self._middle_layer() if tokens else nullcontext()
+        with exclusive(self.model), ordinary_mode(), self._within_positions(), middle_layer:
             return self._batch.map(lambda batch: self._encode_batch(batch, tokens), texts, len, done)
 
     @contextmanager
@@ -96,13 +104,34 @@ class SentenceEncoder:
         finally:
             self.model.max_seq_length = usual
 
+    @contextmanager
+    def _middle_layer(self) -> Iterator[None]:
+        """Let the outputs of a transformer hold the hidden states of its middle layer."""
+        transformer = self.model[0] if hasattr(self.model, "__getitem__") else None
+        config = getattr(getattr(transformer, "auto_model", None), "config", None)
+        layers = getattr(config, "num_hidden_layers", 0)
+        if transformer is None or config is None or not layers:
+            yield
+            return
+
+        def keep(_module: Any, _inputs: Any, output: dict[str, Any]) -> None:
+            output["middle_embeddings"] = output.pop("all_layer_embeddings")[round(MIDDLE * layers)]
+
+        usual, config.output_hidden_states = config.output_hidden_states, True
+        hook = transformer.register_forward_hook(keep)
+        try:
+            yield
+        finally:
+            hook.remove()
+            config.output_hidden_states = usual
+
     def _encode_batch(self, texts: list[str], tokens: bool) -> list[Encoding]:
         wanted = {"output_value": None} if tokens else {"convert_to_tensor": True}
         outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **wanted)
         encodings = []
         for output, (truncated, unknown) in zip(outputs, self._coverage(texts), strict=True):
             vector = _unit(_to_numpy(output["sentence_embedding"] if tokens else output)) * (unknown < 1)
-            vectors = _unit(self._token_vectors(output)) if tokens else None
+            vectors = self._token_vectors(output) if tokens else None
             if vectors is not None and vectors.dtype != np.float64:
                 vectors = vectors.astype(np.float16)
             encodings.append(Encoding(vector, vectors, truncated, float(np.float32(unknown))))
@@ -116,10 +145,11 @@ class SentenceEncoder:
             )
         attended = output["attention_mask"].nonzero()[:, 0]
         own = attended[self._own_tokens(output["input_ids"][attended].tolist())]
-        vectors = output["token_embeddings"][own]
+        layers = [output[name][own] for name in ("middle_embeddings", "token_embeddings") if name in output]
+        vectors = np.sum([_unit(_to_numpy(layer)) for layer in layers], axis=0)
         if self._unknown_token is not None:
-            vectors = vectors * (output["input_ids"][own] != self._unknown_token)[:, None]
-        return _to_numpy(vectors)
+            vectors *= _to_numpy(output["input_ids"][own] != self._unknown_token)[:, None]
+        return _unit(vectors)
 
     def _own_tokens(self, ids: Sequence[int]) -> slice:
         """Return which of the encoded tokens are the text's own."""

@@ -44,7 +44,9 @@ class ModelSettings:
         None,
         "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
     )
-    dtype: Literal["float32", "bfloat16", "float16", "float64"] = option("float32", "Number type of the models.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16", "float64"] = option(
+        "float32", "Number type of the models; auto: bfloat16 where the device multiplies it fast, else float32."
+    )
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -53,10 +55,11 @@ class Settings:
 
     variant: Variant = option(DEFAULT_VARIANT, "Formula and constants: paper, plus or fast.")
     use_context: bool = option(True, "False: the context is not used anywhere.")
-    task: Literal["text", "dialogue", "data"] | None = option(
+    task: Literal["text", "summary", "dialogue", "data"] | None = option(
         None,
-        "What the contexts are: text; dialogue, whose turns are lines; or data, records of fields and values. "
-        "None: as their type says: a list is a dialogue, a dict a record, a string a text.",
+        "What the contexts are: text; summary, a text from which the candidate is to follow; dialogue, whose turns "
+        "are lines; or data, records of fields and values. None: as their type says: passages are summary, a list is "
+        "a dialogue, a dict a record, a string a text.",
     )
     clean: bool = option(
         False,
@@ -105,7 +108,7 @@ class Settings:
         uses = {"language_model": self.masks, "encoder": True, "entailment_model": False}
         if isinstance(self.config, PlusConfig):
             uses["language_model"] = self.config.likelihood_weight > 0
-            uses["entailment_model"] = self.config.contradiction_penalty > 0
+            uses["entailment_model"] = self.config.contradiction_penalty > 0 or self.config.support_weight > 0
         return tuple(name for name, used in uses.items() if used and getattr(self.models, name) is not None)
 
     def check_inputs(self, references: Any, samples: Any = None) -> None:
@@ -151,13 +154,13 @@ _NEEDS: dict[str, tuple[str, Any]] = {
     **dict.fromkeys([name for name in SETTING_NAMES if name.startswith("plan_")], ("planner", "none")),
     **dict.fromkeys(("max_context_tokens", "context_weight"), ("use_context", False)),
     **dict.fromkeys(
-        ("premise_words", "max_sentences", "min_contradiction"),
-        ("contradiction_penalty", 0),
+        ("premise_words", "max_sentences"),
+        ("entailment_model", None),
     ),
     **dict.fromkeys(("likelihood_words", "max_pmi", "log_p_weight"), ("likelihood_weight", 0)),
     **dict.fromkeys(("context_words", "close_context", "window_words"), ("context_weight", 0)),
     **dict.fromkeys(("word_letters", "repetition_words", "copied_words"), ("repetition_penalty", 0)),
-    "contradiction_penalty": ("entailment_model", None),
+    **dict.fromkeys(("support_weight", "contradiction_penalty"), ("entailment_model", None)),
 }
 
 
@@ -199,7 +202,7 @@ def resolve_settings(
     defaults = dict(_default_settings(variant).items()) | usual
     _refuse_without_effect(settings, {name: defaults.get(name) for name in overrides})
     if isinstance(config, PlusConfig) and models.entailment_model is None:
-        settings = replace(settings, config=replace(config, contradiction_penalty=0.0))
+        settings = replace(settings, config=replace(config, support_weight=0.0, contradiction_penalty=0.0))
     return settings
 
 
