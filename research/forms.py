@@ -1,10 +1,10 @@
-"""What each constant of `plus` and `fast` brings, with whole kinds of sets resampled.
+"""How `plus` and `fast` agree with people's ratings, by set and kind, and what each constant brings.
 
-    python -m research.forms DATA/*.jsonl --features FEATURES.json
+    python -m research.forms DATA/*.jsonl --preset mini --features FEATURES.json
 
 Draws candidates of the rated sets as :mod:`research.agreement` does, saves their features in FEATURES.json, and
-prints Markdown from that: the mean Pearson's r without each constant minus that of the formula as it is. A second
-call needs no models and no data.
+prints Markdown from that: Pearson's r by set, and the mean without each constant minus that of the formula as it
+is, with whole kinds of sets resampled. A second call needs no models and no data.
 """
 
 import argparse
@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from mars_score import MarsScorer
 from mars_score.features import plus_features
 from mars_score.meta.rated import RatedSet
-from mars_score.metrics.plus import Features, PlusConfig, plus, repetition, term_names
+from mars_score.metrics.plus import Features, PlusConfig, contradiction, plus, repetition, term_names
 from mars_score.model_calls import ModelCalls
-from mars_score.rows import LogProbability, Row, weighted_sum
+from mars_score.rows import Entailment, Judgement, LogProbability, Row, weighted_sum
 from research.agreement import drawn, pearson
 from research.sets import KINDS, read_sets
 
 RESAMPLES = 1000
 WITHIN = 0.02  # of r
 VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}
+ALONE = "without references"
 NEVER = 0.999999  # a cosine that no context reaches
 Floats = NDArray[np.float64]
 Changes = Mapping[str, float]  # constants of PlusConfig, and rules of :func:`scores`
@@ -48,7 +49,10 @@ CHANGES: dict[str, Changes] = {
     "half of log p alone: none": {"log_p_weight": 0},
     "half of log p alone: all": {"log_p_weight": 1},
     "no likelihood in a dialogue": {"dialogue": False},
+    "support and contradiction": {"support_weight": 0, "contradiction_penalty": 0},
+    "support": {"support_weight": 0},
     "contradiction": {"contradiction_penalty": 0},
+    "support in summaries alone": {"follows": True},
     "a tenth of token recall: the cosine of sentences there": {"cosine": 0.1},
     "half of token recall: the cosine of sentences there": {"cosine": 0.5},
     "token recall: the cosine of sentences there": {"cosine": 1},
@@ -62,11 +66,13 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "log_p_weight": (0.5, 0, 1),
     "dialogue": (True, False),
     "repetition_penalty": (0.3, 0, 0.6),
-    "contradiction_penalty": (0.4, 0),
+    "support_weight": (0.2, 0, 0.1, 0.3),
+    "contradiction_penalty": (0.3, 0, 0.15, 0.5),
 }
 PLAIN: Changes = {  # R + .5 C
     "likelihood_weight": 0,
     "repetition_penalty": 0,
+    "support_weight": 0,
     "contradiction_penalty": 0,
     "context_words": 0,
     "close_context": NEVER,
@@ -81,6 +87,7 @@ def main() -> None:
         name: ([from_json(one) for one in columns["features"]], np.array(columns["ratings"]))
         for name, columns in saved.items()
     }
+    print(f"{by_set(sets)}\n")
     for variant in VARIANTS:
         print(f"\n{table(sets, variant)}\n\n{beside_parts(sets, variant)}")
         for line in rehearsal(sets, variant):
@@ -92,13 +99,17 @@ def saved_features(text: str | None, compute: Callable[[RatedSet, ModelCalls], A
     options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
     options.add_argument("--features", type=Path, required=True, help="where the features are saved")
+    options.add_argument("--preset", default="mini")
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
     args = options.parse_args()
-    if not args.features.exists():
-        calls = MarsScorer("mini", variant="plus").calls
-        found = {one.name: compute(drawn(one, args.rows), calls) for one in read_sets(args.files)}
-        args.features.write_text(json.dumps(found), encoding="utf-8")
-    saved: dict[str, Any] = json.loads(args.features.read_text(encoding="utf-8"))
+    path: Path = args.features
+    saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    missing = [file for file in args.files if Path(file).stem not in saved]
+    calls = MarsScorer(args.preset, variant="plus").calls if missing else None
+    for file in missing:
+        (one,) = read_sets([file])
+        saved[one.name] = compute(drawn(one, args.rows), calls)  # type: ignore[arg-type]
+        path.write_text(json.dumps(saved), encoding="utf-8")
     return saved
 
 
@@ -120,7 +131,11 @@ def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
         )
     )
     return [
-        text._replace(row=said.row, reference_cosines=record.reference_cosines, contradictions=said.contradictions)
+        text._replace(
+            row=said.row,
+            reference_cosines=record.reference_cosines,
+            judgements=[one._replace(reference_premise="", context_premise="") for one in said.judgements],
+        )
         for text, record, said in zip(as_text, as_data, as_said, strict=True)
     ]
 
@@ -132,7 +147,13 @@ def from_json(values: Sequence[Any]) -> Features:
     return features._replace(
         row=Row(candidate, tuple(references), context, tuple(samples), task),
         log_p=features.log_p and LogProbability(*features.log_p),
+        judgements=[_judgement(*one) for one in features.judgements],
     )
+
+
+def _judgement(sentence: str, reference: str, context: str, *found: Sequence[float] | None) -> Judgement:
+    by_reference, by_context = (Entailment(*one) if one else None for one in found)
+    return Judgement(sentence, reference, context, by_reference, by_context)
 
 
 def scores(
@@ -142,6 +163,7 @@ def scores(
     cosine: float = 0,
     data: float = True,
     dialogue: float = True,
+    follows: float = False,
     **constants: Any,
 ) -> Floats:
     """Compute the score of each candidate by a changed formula.
@@ -152,12 +174,14 @@ def scores(
         cosine: share of the sentence cosine in the place of token recall.
         data: whether the cosine stands in the context's place where that is data.
         dialogue: whether the likelihood does not count in a dialogue.
+        follows: whether each text is to follow from its context, as a summary is.
         constants: of ``config``, changed.
     """
     changed = replace(config, **constants)
     values = []
     for one in candidates:
-        features = for_task(one, changed, "text" if one.row.task == "data" and not data else one.row.task)
+        task = "text" if one.row.task == "data" and not data else one.row.task
+        features = for_task(one, changed, "summary" if follows and task == "text" else task)
         if cosine:
             mixed = (1 - cosine) * max(one.recalls) + cosine * max(one.reference_cosines)
             features = features._replace(recalls=[mixed])
@@ -178,6 +202,44 @@ def for_task(features: Features, config: PlusConfig, task: str) -> Features:
         context_cosine=features.context_cosine if has_context else None,
         reference_context_cosine=features.reference_context_cosine if has_context else 0.0,
         log_p=features.log_p if "likelihood" in names else None,
+    )
+
+
+def alone(features: Features) -> Features:
+    """Leave the features that a candidate has without references."""
+    return features._replace(
+        row=features.row._replace(references=()),
+        recalls=(),
+        reference_cosines=(),
+        reference_context_cosine=0.0,
+        judgements=[one._replace(by_reference=None) for one in features.judgements if one.by_context],
+    )
+
+
+def by_set(sets: Sets) -> str:
+    """Write Pearson's r by set, and the means of the sets and of the kinds."""
+    columns: dict[str, Callable[[Sequence[Features]], Floats]] = {
+        name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
+        for name, config in VARIANTS.items()
+    }
+    columns[ALONE] = lambda rows: scores([alone(one) for one in rows], VARIANTS["plus"])
+    columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
+    columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
+    found = {
+        name: [pearson(column(rows), ratings) for column in columns.values()]
+        for name, (rows, ratings) in sets.items()
+    }
+    lines = [f"| set | candidates | {' | '.join(columns)} |", f"|---|---:|{'---:|' * len(columns)}"]
+    lines += [
+        f"| {name} | {len(sets[name][0])} | {' | '.join(f'{r:.3f}' for r in row)} |" for name, row in found.items()
+    ]
+    kinds = [[found[name] for name in names if name in found] for names in KINDS.values()]
+    means = {
+        f"mean of {len(found)} sets": np.mean(list(found.values()), axis=0),
+        "mean of kinds": np.mean([np.mean(rows, axis=0) for rows in kinds if rows], axis=0),
+    }
+    return "\n".join(
+        [*lines, *(f"| {name} | | {' | '.join(f'{r:.3f}' for r in row)} |" for name, row in means.items())]
     )
 
 
@@ -237,7 +299,10 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
         "context": lambda one: one.context_cosine or 0.0,
         "likelihood": lambda one: likelihood(one, config),
         "repetition": lambda one: -repetition(one.row._replace(task="text"), config),
-        "contradiction": lambda one: -float(np.mean(one.contradictions or [0.0])),
+        "support": lambda one: float(
+            np.mean([by.by_context.entailment for by in one.judgements if by.by_context] or [0.0])
+        ),
+        "contradiction": lambda one: -float(np.mean([contradiction(by) for by in one.judgements] or [0.0])),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]
@@ -245,26 +310,35 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
 
 
 def rehearsal(sets: Sets, variant: str) -> list[str]:
-    """Say what choices on one half of the kinds bring on the other, beside R + .5 C."""
+    """Say what constants that are chosen on the other kinds bring on each kind, beside R + .5 C."""
     config = VARIANTS[variant]
-    halves = list(KINDS)[::2], list(KINDS)[1::2]
 
     def agreement(kinds: Sequence[str], changes: Changes) -> list[float]:
         names = [name for kind in kinds for name in KINDS[kind] if name in sets]
         return [pearson(scores(sets[name][0], config, **changes), sets[name][1]) for name in names]
 
+    def mean_of_kinds(kinds: Sequence[str], changes: Changes) -> float:
+        return float(np.mean([np.mean(found) for kind in kinds if (found := agreement([kind], changes))]))
+
     lines, left_out = [], list[float]()
-    for chosen_on, reported_on in (halves, halves[::-1]):
-        best = choose(lambda changes, kinds=chosen_on: float(np.mean(agreement(kinds, changes))))  # type: ignore[misc]
-        chosen = agreement(reported_on, best)
-        left_out += chosen
-        values = (chosen, agreement(reported_on, {}), agreement(reported_on, PLAIN))
-        chosen_mean, as_it_is, plain = (f"{np.mean(one):.3f}" for one in values)
-        lines.append(
-            f"`{variant}`, chosen on {', '.join(chosen_on)}: {chosen_mean} on {', '.join(reported_on)}, where the "
-            f"formula as it is has {as_it_is} and R + .5 C {plain}."
-        )
-    return [*lines, f"`{variant}`, each set by what was chosen on the other half: mean {np.mean(left_out):.3f}."]
+    for kind in KINDS:
+        others = [other for other in KINDS if other != kind]
+        best = choose(lambda changes, kinds=others: mean_of_kinds(kinds, changes))  # type: ignore[misc]
+        values = [agreement([kind], changes) for changes in (best, {}, PLAIN)]
+        if not values[0]:
+            continue
+        left_out += values[0]
+        changed = ", ".join(f"{name} {value}" for name, value in best.items() if value != CHOICES[name][0])
+        cells = " | ".join(f"{np.mean(one):.3f}" for one in values)
+        lines.append(f"| {kind} | {cells} | {changed or 'nothing'} |")
+    head = [
+        f"| `{variant}`, kind left out | chosen on the others | as it is | R + .5 C | changed |",
+        "|---|---:|---:|---:|---|",
+    ]
+    return [
+        "\n".join([*head, *lines]),
+        f"`{variant}`, each set by what was chosen on the other kinds: mean {np.mean(left_out):.3f}.",
+    ]
 
 
 def choose(mean: Callable[[Changes], float]) -> dict[str, float]:

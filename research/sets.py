@@ -15,8 +15,10 @@ KINDS = {
     "data-to-text": ("bagel", "sfhot", "sfres", "e2e", "webnlg20"),
     "questions": ("qgeval",),
 }
-_TASKS = {"dialogue": "dialogue", "data-to-text": "data"}  # of a kind; contexts of the others are texts
+# Of a kind; contexts of the others are texts.
+_TASKS = {"dialogue": "dialogue", "data-to-text": "data", "summaries": "summary", "simplification": "summary"}
 TASKS = {name: _TASKS.get(kind, "text") for kind, names in KINDS.items() for name in names}
+TASKS["qa_feedback"] = "summary"  # answers from passages
 
 
 def read_sets(paths: Iterable[str | Path]) -> list[RatedSet]:

@@ -1,153 +1,201 @@
-"""How good the shipped entailment model is: accuracy, calibration, ladders, and edited summaries.
+"""Measure the NLI model of a preset on files of pairs: accuracy, AUC, calibration, and how right its verdicts are.
 
-    python -m research.entailment.measure NLI_FOLDER > research/entailment/measure.md
+    python -m research.entailment.measure FILE... --preset mini|medium [--by reference] [--json]
 
-People's pairs are those with held-out premises; SICK, ANLI and SummEdits were not learned from at all. Each
-sentence of a summary is classified with the nearest passage of its document; the summary is called inconsistent
-where the lowest entailment minus contradiction is below a threshold, which is chosen on the other domains. Prints
-Markdown.
+A file has pairs with ``premise``, ``hypothesis`` and ``label``, or contexts with their sentences as in
+``written.jsonl``. Premises of any length are cut as a score does it, and a hypothesis is judged sentence by
+sentence. Of a set with three labels the accuracy is printed; of one with two the area under the ROC curve (AUC) of
+the lowest entailment minus contradiction of a sentence. "Twins": the share of written sentences above their twin.
 """
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.stats import rankdata
 
 from mars_score import MarsScorer
-from mars_score.metrics.plus import PlusConfig
-from mars_score.models import mini_nli
-from mars_score.models.nli import NliModel
-from mars_score.text import nearest_passage, sentences
-from research.entailment.pairs import LABELS, PEOPLE, held_out, rows_of
-from research.ladders import KINDS, LADDERS
+from mars_score.rows import Judgement, Row
+from mars_score.verdicts import judge, verdict_on
 
-DOMAINS = ("news", "samsum", "sales_call", "qmsumm")
-BINS = (0.4, 0.6, 0.8, 0.9, 1.0)
-CONTRADICTION, ENTAILMENT = LABELS.index("contradiction"), LABELS.index("entailment")
+THREE = ("contradiction", "entailment", "neutral")
+FOLLOWS = ("entailment", "consistent", "supported")
+REFUTED = ("contradiction", "inconsistent")
+STATED = (0.85, 0.95)
+PRECISION = 0.8  # of verdicts that are shown
+MIN_VERDICTS = 30
 Floats = NDArray[np.float64]
-Row = Mapping[str, str]
-Classify = Callable[[Sequence[tuple[str, str]]], Floats]  # probabilities of LABELS, (pairs, 3)
+
+
+class Pair(NamedTuple):
+    """A hypothesis with its premise and label; ``twin``: which sentence of its context it belongs to, or -1."""
+
+    premise: str
+    hypothesis: str
+    label: str
+    twin: int = -1
+
+
+class Measured(NamedTuple):
+    """The pairs of a set, and probabilities of :data:`THREE` of each, the mean over its sentences."""
+
+    pairs: list[Pair]
+    shares: Floats  # (pairs, 3)
+    margins: Floats  # lowest entailment minus contradiction of a sentence
+    verdicts: list[set[str]]  # of each pair's sentences
 
 
 def main() -> None:
     """Classify and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("nli", type=Path, help="folder of the pairs")
-    folder = options.parse_args().nli
-    model = NliModel(*mini_nli.load("float32", "cpu"), batch_size=64)
-
-    def classify(pairs: Sequence[tuple[str, str]]) -> Floats:
-        different = list(dict.fromkeys(pairs))
-        found = dict(zip(different, model.entails(different), strict=True))
-        both = np.array([[found[pair].entailment, found[pair].contradiction] for pair in pairs])
-        columns = {"entailment": both[:, 0], "contradiction": both[:, 1], "neutral": 1 - both.sum(axis=1)}
-        return np.stack([columns[label] for label in LABELS], axis=1)
-
-    correct = {}
-    lines = ["| pairs | number | right |", "|---|---:|---:|"]
-    for name in (*PEOPLE, "sick", "anli"):
-        rows = [row for row in rows_of(folder / f"{name}.jsonl") if name not in PEOPLE or held_out(row["premise"])]
-        shares = classify([(row["premise"], row["hypothesis"]) for row in rows])
-        correct[name] = shares, np.array([is_right(row, one) for row, one in zip(rows, shares, strict=True)])
-        lines.append(f"| {name} | {len(rows)} | {correct[name][1].mean():.3f} |")
-    print("# The entailment model `mini-nli`\n\nPrinted by `python -m research.entailment.measure NLI_FOLDER`.\n")
-    print("\n".join(lines), calibration(*correct["snli"]), ladders(classify), sep="\n\n")
-    print(f"\n{edited_summaries(folder, classify)}")
+    options.add_argument("files", nargs="+", type=Path)
+    options.add_argument("--preset", default="mini")
+    options.add_argument("--by", choices=("context", "reference"), default="context", help="what the premises are")
+    options.add_argument("--pairs", type=int, default=1000, help="of a file, the first of them (default: 1000)")
+    options.add_argument("--store", default=None)
+    options.add_argument("--json", action="store_true")
+    args = options.parse_args()
+    scorer = MarsScorer(args.preset, variant="fast", store=args.store or False)
+    sets = {path.stem: measure(list(read(path))[: args.pairs], scorer, args.by) for path in args.files}
+    figures = {name: figures_of(one) for name, one in sets.items()}
+    if args.json:
+        print(json.dumps({"preset": args.preset, "by": args.by, "sets": figures}, indent=1))
+        return
+    columns = ("pairs", "accuracy", "auc", "twins", "supported", "contradicted", "stated .9")
+    print(f"Preset `{args.preset}`, premises as {args.by}.\n\n| set | {' | '.join(columns)} |")
+    print(f"|---|{'---:|' * len(columns)}")
+    for name, one in figures.items():
+        print(f"| {name} | {' | '.join(_cell(one.get(column)) for column in columns)} |")
+    print(f"\n{fitted(list(sets.values()))}")
 
 
-def is_right(row: Row, shares: Floats) -> bool:
-    """Tell whether the most probable class is the label; of two, whether it is entailment as it should be."""
-    label = LABELS[int(shares.argmax())]
-    return label != "entailment" if row["label"] == "not_entailment" else label == row["label"]
+def read(path: Path) -> Iterator[Pair]:
+    """Read the pairs of a file."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if "premise" in row:
+            yield Pair(row["premise"], row["hypothesis"], row["label"])
+            continue
+        for label, key in zip(THREE, ("contradicted", "supported", "neutral"), strict=True):
+            for number, text in enumerate(row[key]):
+                yield Pair(row["context"], text, label, -1 if label == "neutral" else number)
 
 
-def calibration(shares: Floats, correct: NDArray[np.bool_]) -> str:
-    """Write the share of SNLI's pairs that is right, by the probability of the most probable class."""
-    largest = shares.max(axis=1)
-    lines = ["| stated probability (snli) | pairs | its mean | right |", "|---|---:|---:|---:|"]
-    for low, high in zip((0.0, *BINS), BINS, strict=False):
-        inside = (largest > low) & (largest <= high)
-        if inside.any():
-            cells = f"{inside.sum()} | {largest[inside].mean():.2f} | {correct[inside].mean():.2f}"
-            lines.append(f"| {low:.1f} to {high:.1f} | {cells} |")
+def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
+    """Judge the hypotheses of pairs as candidates with their premise as context, or as reference."""
+    rows = [_row(pair, by) for pair in pairs]
+    judged = judge(dict.fromkeys(rows), scorer.settings.plus, scorer.calls)
+    model = scorer.settings.models.entailment_model
+    shares, margins, verdicts = [], [], []
+    for row in rows:
+        found = [_by(one, by) for one in judged[row]]
+        both = np.array([[one.contradiction, one.entailment] for one in found])
+        mean = both.mean(axis=0)
+        shares.append([*mean, 1 - mean.sum()])
+        margins.append((both[:, 1] - both[:, 0]).min())
+        verdicts.append({verdict.verdict for one in judged[row] if (verdict := verdict_on(one, row, model))})
+    return Measured(list(pairs), np.array(shares), np.array(margins), verdicts)
+
+
+def _row(pair: Pair, by: str) -> Row:
+    if by == "reference":
+        return Row(pair.hypothesis, references=(pair.premise,))
+    return Row(pair.hypothesis, context=pair.premise, task="summary")
+
+
+def _by(one: Judgement, by: str) -> Any:
+    return one.by_reference if by == "reference" else one.by_context
+
+
+def figures_of(one: Measured) -> dict[str, Any]:
+    """Compute the figures of a set that its labels allow."""
+    labels = [pair.label for pair in one.pairs]
+    figures: dict[str, Any] = {"pairs": len(labels)}
+    follows = np.array([label in FOLLOWS for label in labels])
+    if set(labels) <= set(THREE) and len(set(labels)) == len(THREE):
+        figures["accuracy"] = float((one.shares.argmax(axis=1) == [THREE.index(label) for label in labels]).mean())
+        stated = one.shares.max(axis=1)
+        inside = (stated >= STATED[0]) & (stated <= STATED[1])
+        right = one.shares.argmax(axis=1) == [THREE.index(label) for label in labels]
+        figures["stated .9"] = f"{right[inside].mean():.2f} of {inside.sum()}" if inside.any() else None
+    else:
+        figures["auc"] = auc(one.margins, follows)
+    if any(pair.twin >= 0 for pair in one.pairs):
+        figures["twins"] = twins(one)
+    for verdict, labelled in (("supported", FOLLOWS), ("contradicted", REFUTED)):
+        right_ones = np.array([label in labelled for label in labels])
+        said = np.array([verdict in each for each in one.verdicts])
+        if right_ones.any() and said.any():
+            figures[verdict] = f"{(said & right_ones).sum()}/{said.sum()} of {right_ones.sum()}"
+    return figures
+
+
+def auc(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
+    """Return the probability that a positive has the larger score; None: there is one class."""
+    count = int(positive.sum())
+    if count in (0, len(positive)):
+        return None
+    ranks = rankdata(scores)
+    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(positive) - count)))
+
+
+def twins(one: Measured) -> float:
+    """Return the share of supported sentences whose entailment minus contradiction is above their twin's."""
+    margins: dict[tuple[str, int], dict[str, float]] = {}
+    for pair, margin in zip(one.pairs, one.margins, strict=True):
+        if pair.twin >= 0:
+            margins.setdefault((pair.premise, pair.twin), {})[pair.label] = float(margin)
+    both = [each for each in margins.values() if len(each) == 2]
+    return sum(each["entailment"] > each["contradiction"] for each in both) / len(both)
+
+
+def fitted(sets: Sequence[Measured]) -> str:
+    """Say which temperature is best for sets of three labels, and from where verdicts are right often enough."""
+    three = [one for one in sets if {pair.label for pair in one.pairs} <= set(THREE)]
+    lines = []
+    if three:
+        labels = [np.array([THREE.index(pair.label) for pair in one.pairs]) for one in three]
+
+        def cost(log_temperature: float) -> float:
+            losses = []
+            for one, right in zip(three, labels, strict=True):
+                powers = np.clip(one.shares, 1e-6, 1) ** (1 / np.exp(log_temperature))
+                shares = powers / powers.sum(axis=1, keepdims=True)
+                losses.append(-np.log(shares[np.arange(len(right)), right]).mean())
+            return float(np.mean(losses))
+
+        best = minimize_scalar(cost, bounds=(-2, 2), method="bounded")
+        lines.append(f"Temperature: the present one times {np.exp(best.x):.2f}.")
+    for column, verdict, labelled in ((1, "supported", FOLLOWS), (0, "contradicted", REFUTED)):
+        usable = [one for one in sets if any(pair.label in labelled for pair in one.pairs)]
+        lines.append(f"{verdict}: {threshold(usable, column, labelled)}")
     return "\n".join(lines)
 
 
-def ladders(classify: Classify) -> str:
-    """Write the mean probabilities of the ladders' kinds of candidates, by premise."""
-    rows = [json.loads(line) for line in LADDERS.read_text(encoding="utf-8").splitlines()]
-    lines = ["| candidate | reference entails | contradicts | context entails | contradicts |"]
-    lines.append("|---|---:|---:|---:|---:|")
-    for kind in KINDS:
-        means = [
-            classify([(row[premise], row[kind]) for row in rows]).mean(axis=0)
-            for premise in ("reference", "context")
-        ]
-        cells = " | ".join(f"{one[label]:.2f}" for one in means for label in (ENTAILMENT, CONTRADICTION))
-        lines.append(f"| {kind} | {cells} |")
-    return "\n".join(lines)
+def threshold(sets: Sequence[Measured], column: int, labelled: Sequence[str]) -> str:
+    """Find the lowest probability from which verdicts have the wanted precision, in the mean over sets."""
+    for cut in np.arange(0.5, 1.0, 0.01):
+        shares, said_all = [], 0
+        for one in sets:
+            said = one.shares[:, column] >= cut
+            right = np.array([pair.label in labelled for pair in one.pairs])
+            if said.sum() >= 5:
+                shares.append((said & right).sum() / said.sum())
+                said_all += int(said.sum())
+        if said_all < MIN_VERDICTS:
+            break
+        if np.mean(shares) >= PRECISION:
+            return f"from {cut:.2f} on, precision {np.mean(shares):.2f} on {len(shares)} sets, {said_all} verdicts"
+    return "never right often enough"
 
 
-def edited_summaries(folder: Path, classify: Classify) -> str:
-    """Write the balanced accuracy on SummEdits (Laban et al. 2023), by the threshold of the other domains."""
-    scorer = MarsScorer("mini", variant="fast", entailment_model=None)
-    scores: dict[str, dict[str, Floats]] = {
-        "entailment model": {},
-        "token recall of the document": {},
-        "cosine": {},
-    }
-    truth: dict[str, NDArray[np.bool_]] = {}
-    for domain in DOMAINS:
-        rows = rows_of(folder / f"summedits_{domain}.jsonl")
-        truth[domain] = np.array([row["label"] == "consistent" for row in rows])
-        texts, documents = [row["hypothesis"] for row in rows], [row["premise"] for row in rows]
-        scores["entailment model"][domain] = consistency(texts, documents, classify)
-        result = scorer.score(texts, documents, documents)
-        scores["token recall of the document"][domain] = values(result, "references")
-        scores["cosine"][domain] = values(scorer.score(texts, None, documents), "context")
-    lines = [f"| balanced accuracy | {' | '.join(DOMAINS)} | mean |", f"|---|{'---:|' * (len(DOMAINS) + 1)}"]
-    for name, by_domain in scores.items():
-        accuracy = [by_threshold(domain, by_domain, truth) for domain in DOMAINS]
-        lines.append(f"| {name} | {' | '.join(f'{one:.3f}' for one in (*accuracy, np.mean(accuracy)))} |")
-    return "\n".join(lines)
-
-
-def values(result: Any, term: str) -> Floats:
-    """Return the values of a term, one per row."""
-    return np.array([next(one.value for one in row.terms if one.name == term) for row in result.rows])
-
-
-def by_threshold(domain: str, scores: Mapping[str, Floats], truth: Mapping[str, NDArray[np.bool_]]) -> float:
-    """Compute the balanced accuracy on a domain by the threshold that is best on the others."""
-    others = [other for other in DOMAINS if other != domain]
-    seen = np.concatenate([scores[other] for other in others])
-    labels = np.concatenate([truth[other] for other in others])
-    threshold = max(np.unique(seen), key=lambda cut: balanced(seen >= cut, labels))
-    return balanced(scores[domain] >= threshold, truth[domain])
-
-
-def consistency(texts: Sequence[str], documents: Sequence[str], classify: Classify) -> Floats:
-    """Compute the lowest entailment minus contradiction of a text's sentences, each by its nearest passage."""
-    config = PlusConfig()
-    pairs = [
-        [
-            (nearest_passage(sentence, document, config.premise_words), sentence)
-            for sentence in sentences(text)[: config.max_sentences] or [text]
-        ]
-        for text, document in zip(texts, documents, strict=True)
-    ]
-    shares = classify([pair for text_pairs in pairs for pair in text_pairs])
-    margins = iter(shares[:, ENTAILMENT] - shares[:, CONTRADICTION])
-    return np.array([min(next(margins) for _ in text_pairs) for text_pairs in pairs])
-
-
-def balanced(said: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
-    """Return the mean of the shares of consistent and of inconsistent texts that are said to be so."""
-    return float((said[truth].mean() + (~said[~truth]).mean()) / 2)
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":
