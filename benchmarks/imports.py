@@ -1,30 +1,57 @@
-"""How long ``import mars_score`` and ``mars --help`` take in a new process."""
+"""Start: ``import mars_score``, ``mars --help`` and ``mars score`` of ten rows, each in a new process.
 
+The rows are scored with ``plus`` from an empty store, with the models on disk. Beside them torch and transformers
+are imported: by their names alone, and with the modules that models need.
+"""
+
+import json
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
-from benchmarks.common import Ratio, parse, report_ratios, speed_parser
+from benchmarks.common import Ratio, fresh_store, parse, report_ratios, speed_parser
+from benchmarks.texts import invented
+from mars_score.cache import FILE
 
 CODES = {
     "bare": "pass",
     "import": "import mars_score",
     "help": "from mars_score.cli import main; main(['--help'])",
+    "libraries": "import torch, transformers",
+    "modules": "import torch, transformers.modeling_utils, sentence_transformers",
 }
+SCORE = "import sys; from mars_score.cli import main; sys.exit(main())"
 
 
 def main() -> None:
     """Run the benchmark."""
-    args = parse(speed_parser(__doc__, repeats=5), repeats=15)
-    ratios = [
-        Ratio("import mars_score / bare python", "import", "bare"),
-        Ratio("mars --help / bare python", "help", "bare"),
-    ]
-    report_ratios(args, {name: partial(_python, code) for name, code in CODES.items()}, ratios)
+    args = parse(speed_parser(__doc__, repeats=3), repeats=15)
+    with fresh_store() as store:
+        file = store / "rows.jsonl"
+        rows = (
+            {"prediction": text.candidate, "reference": text.reference, "context": text.context}
+            for text in invented(10, 3)
+        )
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        runs = {name: partial(_python, code) for name, code in CODES.items()}
+        ratios = [
+            Ratio("import mars_score / bare python", "import", "bare"),
+            Ratio("mars --help / bare python", "help", "bare"),
+            Ratio("mars score of 10 rows / importing torch and transformers", "score", "libraries", 2.0),
+            Ratio("the same / importing the modules that models need", "score", "modules"),
+        ]
+        report_ratios(args, {**runs, "score": partial(_score, file, store)}, ratios)
 
 
-def _python(code: str) -> None:
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+def _score(file: Path, store: Path) -> None:
+    (store / FILE).unlink(missing_ok=True)
+    options = ["--preset", "mini", "--variant", "plus", "--quiet", "--store", str(store)]
+    _python(SCORE, "score", str(file), *options)
+
+
+def _python(code: str, *arguments: str) -> None:
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

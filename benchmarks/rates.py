@@ -1,25 +1,35 @@
-"""Rows per second by the length of the context, beside BERTScore with the same encoder and chrF.
+"""Rows per second of presets and variants, their memory and disk, beside BERTScore with the same encoder and chrF.
 
     python -m benchmarks.rates
 
-Prints a Markdown table. "Cold": the store is empty, so every reference is augmented and every text encoded;
-"warm": the references and contexts have been scored against before, and the candidates are new. Each row has a
-reference, a context and a candidate of its own (invented, see texts.py); models are loaded before.
+Prints a Markdown table. "First": the store is empty, so every reference is augmented and every text encoded;
+"new": the references and contexts have been scored against before, and the candidates are new; "kept": all model
+outputs are in the store, and the scorer is new. Each row has a reference, a context and a candidate of its own
+(invented, see texts.py); models are loaded before. The peak memory is that of the process so far, so name one
+preset and one variant to see theirs. On a GPU it is the GPU's, and "busy" the share of its time (nvidia-smi).
 """
 
 import json
+import resource
+import shutil
 import statistics
-from collections.abc import Callable
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks.common import fresh_store, parse, progress, seconds_of, speed_parser
 from benchmarks.scoring import bert_scorer
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
+from mars_score.cache import ResultStore
 from mars_score.settings.presets import DEFAULT_VARIANT
 
 SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
+COLUMNS = {"first": "rows per second: first", "new": "new", "kept": "kept", "gib": "GiB", "kb": "kB a row"}
 Score = Callable[[list[Text]], object]
 
 
@@ -27,40 +37,63 @@ def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=3)
     options.add_argument("--rows", type=int, default=16)
+    options.add_argument("--presets", default="mini", help="with commas; default: mini")
     options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
     options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
     options.add_argument("--samples", type=int, default=0, help="of each row, as a column; not for variant paper")
+    options.add_argument("--dtype", default="float32")
     args = parse(options, rows=128, repeats=5)
-    lines: list[dict[str, Any]] = []
-    for name, score in _peers().items():  # they take no context
-        rate = _rate(score, invented(args.rows), args.repeats)
-        lines.append({"metric": name, "context_words": None, "cold": rate, "warm": rate})
-    for sentences in args.sentences.split(","):
-        texts = invented(args.rows, context_sentences=int(sentences))
-        words = statistics.mean(len(text.context.split()) for text in texts)
-        for variant in args.variants.split(","):
-            cold, warm = _rates_of_mars(variant, texts, args.repeats, args.samples)
-            lines.append({"metric": f"MARS, `{variant}`", "context_words": words, "cold": cold, "warm": warm})
-    if args.json:
-        for line in lines:
-            print(json.dumps({"name": "rates", **line}))
+    if not args.json:
+        print(f"| metric | words of context | {' | '.join(COLUMNS.values())} | busy |")
+        print("|---" * 2 + "|---:" * (len(COLUMNS) + 1) + "|")
+    for preset in args.presets.split(","):
+        for name, score in _peers(preset).items():  # they take no context
+            _print(args.json, name, preset, None, _rates_of_peer(score, invented(args.rows), args.repeats))
+        for sentences in args.sentences.split(","):
+            texts = invented(args.rows, context_sentences=int(sentences))
+            words = statistics.mean(len(text.context.split()) for text in texts)
+            for variant in args.variants.split(","):
+                settings = {"preset": preset, "variant": variant, "dtype": args.dtype}
+                figures = _rates_of_mars(settings, texts, args.repeats, args.samples)
+                _print(args.json, f"MARS, `{variant}`", preset, words, figures)
+
+
+def _print(as_json: bool, metric: str, preset: str, words: float | None, figures: dict[str, float]) -> None:
+    if as_json:
+        line = {"name": "rates", "metric": metric, "preset": preset, "context_words": words, **figures}
+        print(json.dumps(line), flush=True)
         return
-    print("| metric | words of context | rows per second, cold | warm |\n|---|---:|---:|---:|")
-    for line in lines:
-        length = "not read" if line["context_words"] is None else f"{line['context_words']:.0f}"
-        print(f"| {line['metric']} | {length} | {line['cold']:.2g} | {line['warm']:.2g} |")
+    length = "not read" if words is None else f"{words:.0f}"
+    shown = [f"{figures[name]:.2g}" if name in figures else "" for name in (*COLUMNS, "busy")]
+    print(f"| {metric}, {preset} | {length} | {' | '.join(shown)} |", flush=True)
 
 
-def _rates_of_mars(variant: str, texts: list[Text], repeats: int, samples: int) -> tuple[float, float]:
-    """Measure rows per second from an empty store, and with new candidates afterwards."""
+def _rates_of_mars(settings: dict[str, Any], texts: list[Text], repeats: int, samples: int) -> dict[str, float]:
+    """Measure rows per second from an empty store, with new candidates afterwards, and of what is stored."""
     with fresh_store() as store:
-        scorer = MarsScorer("mini", variant=variant, store=store)
+        scorer = MarsScorer(**settings, store=store)
         scorer.score(*columns(invented(2, seed=-1)))  # loads the models
         written = [with_new_candidates(texts, -seed) for seed in range(1, samples + 1)]
         others = [[text.candidate for text in row] for row in zip(*written, strict=True)] or None
-        cold = len(texts) / seconds_of(lambda: scorer.score(*columns(texts), samples=others))
-        progress(f"{variant}, {len(texts)} rows: {cold:.3g} rows per second from an empty store")
-        return cold, _rate(lambda new: scorer.score(*columns(new), samples=others), texts, repeats)
+        before = _stored_bytes(store)
+        with _watched() as figures:
+            figures["first"] = len(texts) / seconds_of(lambda: scorer.score(*columns(texts), samples=others))
+            progress(f"{settings}, {len(texts)} rows: {figures['first']:.3g} rows per second from an empty store")
+            figures["kb"] = (_stored_bytes(store) - before) / len(texts) / 1000
+            figures["new"] = _rate(lambda new: scorer.score(*columns(new), samples=others), texts, repeats)
+        again = MarsScorer(**settings, store=store)
+        figures["kept"] = len(texts) / seconds_of(lambda: again.score(*columns(texts), samples=others))
+        return figures
+
+
+def _stored_bytes(store: Path) -> int:
+    return sum(size for _, size in ResultStore(store).info().values())
+
+
+def _rates_of_peer(score: Score, texts: list[Text], repeats: int) -> dict[str, float]:
+    with _watched() as figures:
+        figures["first"] = figures["new"] = _rate(score, texts, repeats)
+    return figures
 
 
 def _rate(score: Score, texts: list[Text], repeats: int) -> float:
@@ -69,10 +102,40 @@ def _rate(score: Score, texts: list[Text], repeats: int) -> float:
     return len(texts) / statistics.median(seconds_of(partial(score, new)) for new in sets)
 
 
-def _peers() -> dict[str, Score]:
+@contextmanager
+def _watched() -> Iterator[dict[str, float]]:
+    """Give figures to which the peak memory is added, and on a GPU the share of its time in which it works."""
+    import torch
+
+    figures: dict[str, float] = {}
+    if not torch.cuda.is_available():
+        yield figures
+        figures["gib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        return
+    torch.cuda.reset_peak_memory_stats()
+    busy, ended = [], threading.Event()
+    command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+
+    def watch() -> None:
+        while shutil.which(command[0]) and not ended.wait(0.2):
+            busy.append(float(subprocess.check_output(command, text=True).split()[0]) / 100)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield figures
+    finally:
+        ended.set()
+        watcher.join()
+    figures["gib"] = torch.cuda.max_memory_allocated() / 2**30
+    if busy:
+        figures["busy"] = statistics.mean(busy)
+
+
+def _peers(preset: str) -> dict[str, Score]:
     from sacrebleu.metrics.chrf import CHRF
 
-    bert_score, chrf = bert_scorer(), CHRF()
+    bert_score, chrf = bert_scorer(preset), CHRF()
 
     def read(texts: list[Text]) -> Any:
         return bert_score.score([text.candidate for text in texts], [text.reference for text in texts])

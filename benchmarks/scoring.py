@@ -14,8 +14,6 @@ from typing import Any
 from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.models.wheels import wheel_folder
-from mars_score.settings import resolve_settings
 
 # With the largest wanted ratio to `paper`.
 VARIANTS = {"fast": 2.0, "plus": 8.0}
@@ -56,16 +54,15 @@ def main() -> None:
         report_ratios(args, runs, ratios)
 
 
-def bert_scorer() -> Any:
-    """Make BERTScore with the weights of preset mini's encoder."""
+def bert_scorer(preset: str = "mini") -> Any:
+    """Make BERTScore with the weights of a preset's encoder."""
     from bert_score import BERTScorer
-    from transformers import AutoConfig
 
-    folder = str(wheel_folder(resolve_settings("mini").models.encoder))
-    config = AutoConfig.from_pretrained(folder)
-    scorer = BERTScorer(model_type=folder, num_layers=config.num_hidden_layers, idf=False)
+    encoder = MarsScorer(preset, variant="fast").calls.encoder()
+    config = encoder[0].auto_model.config
+    scorer = BERTScorer(model_type=config._name_or_path, num_layers=config.num_hidden_layers, idf=False)
     # BERTScore cuts texts by this, and a folder does not say it.
-    scorer._tokenizer.model_max_length = config.max_position_embeddings
+    scorer._tokenizer.model_max_length = encoder.max_seq_length
     return scorer
 
 

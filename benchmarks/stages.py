@@ -1,10 +1,10 @@
-"""Processor time of a score by stage: of a first score, and of new candidates afterwards.
+"""Processor time of a score by stage: of a first score, of new candidates afterwards, and of rows that are kept.
 
     python -m benchmarks.stages
 
 Prints a Markdown table by variant and length of the context. The store is empty for the first score; "new
-candidates" are for the same references and contexts. Rows, contexts and references are invented (texts.py) and
-differ; models are loaded before.
+candidates" are for the same references and contexts; "kept rows" are those of the first score, by a new scorer.
+Rows, contexts and references are invented (texts.py) and differ; models are loaded before.
 """
 
 import json
@@ -58,7 +58,10 @@ def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant=variant, store=store, progress=report)
         scorer.score(*columns(invented(2, seed=-1)))  # loads the models
-        for kind, rows in (("first score", texts), ("new candidates", with_new_candidates(texts, seed=1))):
+        other = MarsScorer("mini", variant=variant, store=store, progress=report)
+        new = with_new_candidates(texts, seed=1)
+        runs = {"first score": (scorer, texts), "new candidates": (scorer, new), "kept rows": (other, texts)}
+        for kind, (scorer, rows) in runs.items():
             seconds.clear()
             last = time.process_time()
             scorer.score(*columns(rows))

@@ -66,19 +66,21 @@ def printed(monkeypatch, capsys, tiny_mini):
 def test_rates(monkeypatch, printed):
     """A line for each metric and length of context, and contexts that get longer."""
     sizes = []
-    monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: sizes.append(len(texts))})
+    monkeypatch.setattr(rates, "_peers", lambda preset: {"peer": lambda texts: sizes.append(len(texts))})
     peer, *ours = printed(rates, "--repeats=1", "--sentences=1,3")
     assert (peer["metric"], sizes) == ("peer", [1])
     assert [line["metric"] for line in ours] == ["MARS, `fast`", "MARS, `paper`"] * 2
     assert ours[0]["context_words"] < ours[2]["context_words"]
-    assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)
+    assert all(line[name] > 0 for line in ours for name in rates.COLUMNS)
 
 
 def test_stages(printed):
-    """Each variant has its stages, first and with new candidates, for which nothing is infilled."""
+    """Each variant has its stages, of each kind of row; nothing is infilled for new candidates."""
     lines = printed(stages, "--sentences=2")
     seconds = {(line["variant"], line["of"]): line["seconds"] for line in lines}
-    assert list(seconds) == list(itertools.product(["fast", "paper"], ["first score", "new candidates"]))
+    assert list(seconds) == list(
+        itertools.product(["fast", "paper"], ["first score", "new candidates", "kept rows"])
+    )
     assert set(seconds["fast", "first score"]) >= {"encode", "rest"}
     assert set(seconds["paper", "first score"]) >= {"infill", "encode", "rest"}
     assert "infill" not in seconds["paper", "new candidates"]
