@@ -28,7 +28,7 @@ from mars_score.text import windows
 
 Segments = tuple[str, str, str]  # reference, candidate, windows of the context; each may be blank
 # The score that a network replaces has no terms of its own that cost anything, and no samples or NLI model.
-REPLACED_SETTINGS = {"variant": "fast", "sample_weight": 0.0, "contradiction_penalty": 0.0}
+REPLACED_SETTINGS = {"variant": "fast", "sample_weight": 0.0, "support_weight": 0.0, "contradiction_penalty": 0.0}
 TEXT_TOKENS = 96  # of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
 WINDOW_WORDS, NEAREST_WINDOWS = 100, 2  # of the context: size, and how many are used
@@ -180,7 +180,7 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
 class EncoderHead(TextHead):
     """Encodes reference, candidate and context as one sequence.
 
-    The layer sees the mean of all token vectors, and two products of segments' mean vectors (of length 1): of
+    BLEURT has no context, and a layer on the vector of ``[CLS]`` alone. Here the layer sees the mean of all token vectors, and two products of segments' mean vectors (of length 1): of
     reference and candidate, and of candidate and context, 0 where one of them is blank. The sum of a product is a
     cosine, which sentence encoders were trained for, and with which the score begins.
     """
@@ -239,7 +239,9 @@ class LsHead(TextHead):
     """Encodes candidate and context one by one; the outputs are the semantic and the linguistic part of LS_Score.
 
     The semantic part is their cosine, the linguistic one the mean log probability of the candidate's tokens, each
-    predicted from its own state by a layer with GELU and the table of word embeddings.
+    predicted from its own state by a layer with GELU and the table of word embeddings. Wu et al. take the vectors
+    of ``[CLS]`` where this takes means of token vectors, the document where this takes two windows, and a matrix of
+    its own where this takes the table.
     """
 
     @staticmethod
