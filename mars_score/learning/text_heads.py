@@ -180,9 +180,10 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
 class EncoderHead(TextHead):
     """Encodes reference, candidate and context as one sequence.
 
-    BLEURT has no context, and a layer on the vector of ``[CLS]`` alone. Here the layer sees the mean of all token vectors, and two products of segments' mean vectors (of length 1): of
+    The layer sees the mean of all token vectors, and two products of segments' mean vectors (of length 1): of
     reference and candidate, and of candidate and context, 0 where one of them is blank. The sum of a product is a
-    cosine, which sentence encoders were trained for, and with which the score begins.
+    cosine, which sentence encoders were trained for, and with which the score begins. BLEURT has no context, and a
+    layer on the vector of ``[CLS]`` alone.
     """
 
     @staticmethod
@@ -239,9 +240,9 @@ class LsHead(TextHead):
     """Encodes candidate and context one by one; the outputs are the semantic and the linguistic part of LS_Score.
 
     The semantic part is their cosine, the linguistic one the mean log probability of the candidate's tokens, each
-    predicted from its own state by a layer with GELU and the table of word embeddings. Wu et al. take the vectors
-    of ``[CLS]`` where this takes means of token vectors, the document where this takes two windows, and a matrix of
-    its own where this takes the table.
+    predicted from its own state by a layer with GELU and the table of word embeddings. Wu et al. have vectors of
+    ``[CLS]`` in place of means of token vectors, the document in place of two windows, and a matrix of its own in
+    place of the table.
     """
 
     @staticmethod
