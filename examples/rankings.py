@@ -1,6 +1,6 @@
 """Score the examples of the Space and print which of them are ranked as they should be.
 
-Usage: python examples/rankings.py [--preset NAME ...] [--variant NAME ...]
+Usage: python examples/rankings.py [FILE] [--preset NAME ...] [--variant NAME ...]
 """
 
 import argparse
@@ -17,10 +17,12 @@ from mars_score.space.questions import PageExample, read_examples
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 where every ranking is as its example says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    own = Path(__file__).parent / "space.json"
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", default=own, help="default: space.json")
     parser.add_argument("--preset", nargs="+", choices=PRESETS, default=["mini"])
     parser.add_argument("--variant", nargs="+", choices=CONFIGS, default=["plus"])
     args = parser.parse_args(argv)
-    examples = read_examples(Path(__file__).parent / "space.json")
+    examples = read_examples(args.file)
     as_said = [
         score(example, preset, variant)
         for preset in args.preset

@@ -99,7 +99,7 @@ def test_each_line_is_a_text():
         (("c", "r" * 600, "x"), {"paper": True}, "For the paper's MARS: all references together have 600"),
         (("c", "r", "x"), {"reference_aggregation": "other"}, "A setting cannot be used"),
         (("c", "r", "x"), {"paper": "true"}, "A setting cannot be used"),
-        (("c", "r", "x"), {"task": "story"}, "A setting cannot be used: task must be one of text, dialogue, data"),
+        (("c", "r", "x"), {"task": "story"}, f"A setting cannot be used: task must be one of {', '.join(TASKS)}"),
         (("c", "r", "x"), {"task": ["text"]}, "A setting cannot be used"),
         (("c", "r", "x"), {"task": None}, "A setting cannot be used"),
         (("c", "r", "x"), {"preset": "multilingual"}, "A setting cannot be used: preset must be one of"),
@@ -138,6 +138,7 @@ def test_presets(monkeypatch):
     def folder(name):
         if name not in installed:
             raise ModelUnavailableError(name)
+        return Path(name)
 
     monkeypatch.setattr(questions, "wheel_folder", folder)
     monkeypatch.setattr(questions, "is_wheel", lambda name: name != "shipped")
@@ -338,7 +339,7 @@ def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
 
     with serving(Broken()) as client:
         assert "event: error" in listen(client, ask(client, "a secret"))
-        radio = {"data": typed("a secret", "a", "x", task="a secret"), "fn_index": 0, "session_hash": "s"}
+        radio = {"data": typed("a secret", "a", "x", task="a secret"), "fn_index": 1, "session_hash": "s"}
         assert client.post("queue/join", json=radio).status_code == 200
         assert "process_completed" in client.get("queue/data", params={"session_hash": "s"}).text
     logged = caplog.text + "".join(capfd.readouterr())

@@ -197,7 +197,10 @@ def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(p
     candidates = "The cat slept on the sofa.\nShe took the bus.\n\nShe drove.\n"
     score(page, "Jane's car broke down on Monday.", "She went by bus.", candidates)
     assert cards(page)[0] == "She took the bus."
-    scores = [float(text.replace("−", "-")) for text in page.locator(".mars-main .mars-number").all_inner_texts()]
+    scores = [
+        float(text.replace("\N{MINUS SIGN}", "-"))
+        for text in page.locator(".mars-main .mars-number").all_inner_texts()
+    ]
     assert scores == sorted(scores, reverse=True)
     assert "1 blank line" in page.inner_text("#mars-notices")
     assert page.locator(PAPER).count() == 0
