@@ -1,6 +1,8 @@
 """Options and errors of MARS in evaluation frameworks; tests/test_recipes.py has their recipes."""
 
 import asyncio
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import harnesses
@@ -237,10 +239,13 @@ def test_mlflow_is_told_what_passes(tiny_mini):
     assert all(type(value) is str for value in feedback.metadata.values())
 
 
-def test_inspect_finds_the_scorer_by_its_entry_point():
+def test_inspect_finds_the_scorer_by_its_entry_point(tmp_path, monkeypatch):
+    """In another folder: in a checkout Inspect sees no installed package."""
     pytest.importorskip("inspect_ai")
-    from inspect_ai._util.entrypoints import ensure_entry_points
-    from inspect_ai._util.registry import registry_lookup
-
-    ensure_entry_points("mars_score")
-    assert registry_lookup("scorer", "mars_score/mars") is not None
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    code = (
+        "from inspect_ai._util.entrypoints import ensure_entry_points; ensure_entry_points('mars_score'); "
+        "from inspect_ai._util.registry import registry_lookup; print(registry_lookup('scorer', 'mars_score/mars'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "function mars" in done.stdout
