@@ -37,11 +37,17 @@ def vector(encoder: Any, text: str) -> torch.Tensor:
 
 @functools.cache
 def token_vectors(encoder: Any, text: str) -> list[torch.Tensor]:
-    """The last hidden states of a text's tokens, without those of the tokenizer's begin and end."""
+    """Of a text's tokens, without those of the tokenizer's begin and end: means of directions in two layers.
+
+    These are the last one and that at two thirds of the depth.
+    """
     fed = encoder.tokenizer(text.strip(), return_tensors="pt", truncation=True, max_length=encoder.max_seq_length)
     with torch.no_grad():
-        states = encoder[0].auto_model(**fed).last_hidden_state[0]
-    return list(states[1:-1].double())
+        states = encoder[0].auto_model(**fed, output_hidden_states=True).hidden_states
+    middle = states[round(2 * (len(states) - 1) / 3)][0].double()
+    last = states[-1][0].double()
+    directions = [one / one.norm() + other / other.norm() for one, other in zip(middle, last, strict=True)]
+    return directions[1:-1]
 
 
 def angle(one: torch.Tensor, other: torch.Tensor) -> float:

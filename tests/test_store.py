@@ -172,6 +172,16 @@ def test_a_setting_is_reused_or_recomputed(make, store, scored, settings, change
     assert grown == {}  # the others are still there
 
 
+def test_a_model_stays_the_same_when_it_is_used(make):
+    """Else nothing of ready-made models would be found again, and signatures would change."""
+    models = {name: other() for name, other in OTHER_MODELS.items()}
+    before = {name: fingerprint(model) for name, model in models.items()}
+    assert all(one.revision for one in before.values())
+    result = make(**SCORED, **models).score(*columns(ROW))
+    assert {name: fingerprint(model) for name, model in models.items()} == before
+    assert all(result.signature.to_dict()[name] == str(one) for name, one in before.items())
+
+
 # Rows
 
 
