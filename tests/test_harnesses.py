@@ -244,8 +244,8 @@ def test_inspect_finds_the_scorer_by_its_entry_point(tmp_path, monkeypatch):
     pytest.importorskip("inspect_ai")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     code = (
-        "from inspect_ai._util.entrypoints import ensure_entry_points; ensure_entry_points('mars_score'); "
-        "from inspect_ai._util.registry import registry_lookup; print(registry_lookup('scorer', 'mars_score/mars'))"
+        "from inspect_ai._util import entrypoints, registry; entrypoints.ensure_entry_points('mars_score'); "
+        "print(registry.registry_lookup('scorer', 'mars_score/mars'))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "function mars" in done.stdout
