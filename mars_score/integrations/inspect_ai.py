@@ -9,7 +9,7 @@ from inspect_ai.solver import TaskState
 from mars_score.integrations.harness_options import read_options
 
 
-@scorer(metrics=[mean(), stderr()])
+@scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator]
 def mars(**settings: Any) -> Scorer:
     """Make a scorer that judges a completion by the sample's target and ``metadata["context"]``.
 

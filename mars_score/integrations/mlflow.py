@@ -23,7 +23,7 @@ def mars_scorer(name: str = "mars", *, threshold: float | None = None, **setting
     """
     options = read_options({"variant": "plus", **settings})
 
-    @scorer(name=name)
+    @scorer(name=name)  # type: ignore[untyped-decorator]
     def mars(inputs: dict[str, Any], outputs: Any, expectations: dict[str, Any] | None) -> Feedback:
         reference = (expectations or {}).get("expected_response")
         judged = options.judge(outputs, reference, inputs, where="inputs", threshold=threshold)
