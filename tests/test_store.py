@@ -331,7 +331,8 @@ def test_a_model_that_changes_while_a_scorer_uses_it(named, folders, store, tmp_
         shutil.copytree(folders[1] / FOLDERS[setting], folder, dirs_exist_ok=True)
     with growth(store) as grown:
         after = scorer.score(*columns(ROWS))
-    assert grown.keys() == {KINDS[setting]}
+    # Another encoder may find other references nearest, by which sentences are judged.
+    assert grown.keys() - ({"entailments"} if setting == "encoder" else set()) == {KINDS[setting]}
     assert after.signature != before.signature
     fresh = MarsScorer(**{**named, setting: model}, store=False).score(*columns(ROWS))
     assert after.scores == pytest.approx(fresh.scores, abs=1e-5)
