@@ -40,8 +40,8 @@ def score(example: PageExample, preset: str, variant: str) -> bool:
     count = len(question.candidates)
     references = [question.references] * count if question.references else None
     scorer = MarsScorer(preset, variant=variant)
-    tasks = {} if variant == "paper" else {"tasks": [question.task] * count}
-    result = scorer.score(question.candidates, references, [question.context] * count, explain=True, **tasks)
+    tasks = None if variant == "paper" else question.task
+    result = scorer.score(question.candidates, references, [question.context] * count, tasks=tasks, explain=True)
     right = example.is_right(result.scores)
     said = "" if right != example.fails else ", which the example does not say"
     print(f"{preset} {variant} {'right' if right else 'wrong'}{said}: {example.title}")

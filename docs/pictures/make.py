@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
@@ -25,6 +25,7 @@ SIZES: dict[str, ViewportSize] = {
     "desktop": {"width": 1280, "height": 1000},
     "phone": {"width": 390, "height": 844},
 }
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CHROMIUM = shutil.which("chromium")
 _FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -114,7 +115,7 @@ def main() -> None:
         tempfile.NamedTemporaryFile() as log,
         running_app(log, MARS_PRESET="mini") as (address, _),
     ):
-        for (device, size), scheme in product(SIZES.items(), ("light", "dark")):
+        for (device, size), scheme in product(SIZES.items(), SCHEMES):
             context = browser.new_context(viewport=size, color_scheme=scheme)
             page = visit(context, address)
             name = device if scheme == "light" else f"{device}-{scheme}"

@@ -136,7 +136,8 @@ class Handlers:
             return show(self._answer(request, replace(question, paper=True)))
         except Exception as error:
             gr.Warning(escape(message_of(error)), title="The paper's MARS")
-            return Page(*[gr.skip()] * (len(Page._fields) - 1), paper=_PAPER_OFFERED)
+            unchanged = dict.fromkeys(Page._fields, gr.skip())
+            return Page(**(unchanged | {"paper": _PAPER_OFFERED}))
 
     def _answer(self, request: gr.Request | None, question: Question) -> Answer:
         if prepared := self._answerer.prepared(question):
