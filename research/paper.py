@@ -3,6 +3,7 @@
     python -m research.paper                       # prints both pages with their tables made anew; needs no models
     python -m research.paper measure RATED_FOLDER  # runs the models and writes research/paper.json, in an hour
     python -m research.paper example               # measures the examples of docs/paper.md alone, in minutes
+    python -m research.paper choices RATED_FOLDER  # measures what differs from the paper, in minutes
 
 RATED_FOLDER holds newsroom.jsonl, openmeva_roc.jsonl, evouna_nq.jsonl, evouna_tq.jsonl and qa_feedback.jsonl, as
 for ``mars meta``; ``--sets`` measures some of them again. Published figures are in research/published.json.
@@ -13,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,21 @@ PUBLISHED = KEPT.with_name("published.json")
 PAGES = (KEPT.parent.parent / "docs" / "paper.md", KEPT.with_name("other_papers.md"))
 # The paper's tasks -> our sets that stand for them.
 SETS = {"newsroom": ("newsroom",), "roc": ("openmeva_roc",), "mocha": ("evouna_nq", "evouna_tq", "qa_feedback")}
+# Command -> module and function.
+MEASURING = {
+    "measure": ("paper_measures", "measure"),
+    "example": ("paper_measures", "measure_example"),
+    "choices": ("paper_choices", "measure"),
+}
 UNPLANNED = "MARS w/o self-planning"
+COMPARED = (
+    "BERTScore",
+    "MARS w/o self-planning",
+    "MARS w/o context",
+    "MARS w/o both",
+    "reference cosine",
+    "length",
+)
 TRIVIAL = ("reference cosine", "context cosine", "length")  # not in the paper
 # The metrics of LS_Score's table -> ours.
 OURS = {
@@ -38,21 +54,17 @@ Figures = Mapping[str, Any]
 def main() -> None:
     """Print the pages, or measure."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("command", nargs="?", choices=["print", "measure", "example"], default="print")
-    options.add_argument("folder", nargs="?", type=Path, help="of the rated sets, for measure")
+    options.add_argument("command", nargs="?", choices=["print", *MEASURING], default="print")
+    options.add_argument("folder", nargs="?", type=Path, help="of the rated sets, for measure and choices")
     names = [name for of_task in SETS.values() for name in of_task]
     options.add_argument("--sets", nargs="+", choices=names, default=names)
     args = options.parse_args()
-    if args.command == "measure":
-        from research.paper_measures import measure
-
-        if args.folder is None:
-            options.error("measure needs the folder of the rated sets")
-        measure(args.folder, args.sets, KEPT)
-    if args.command == "example":
-        from research.paper_measures import measure
-
-        measure(Path(), [], KEPT)
+    if args.command in ("measure", "choices") and args.folder is None:
+        options.error(f"{args.command} needs the folder of the rated sets")
+    if args.command != "print":
+        module, function = MEASURING[args.command]
+        arguments = [] if args.command == "example" else [args.folder, args.sets]
+        getattr(import_module(f"research.{module}"), function)(*arguments, KEPT)
     for path in PAGES:
         print(page(path), end="")
 
@@ -63,10 +75,8 @@ def page(path: Path) -> str:
 
     def table(marker: re.Match[str]) -> str:
         name = marker[2]
-        if name == "table1":
-            return f"{marker[1]}\n{table1(kept, published)}\n"
         if name in TABLES:
-            return f"{marker[1]}\n{TABLES[name](kept['sets'], published)}\n"
+            return f"{marker[1]}\n{TABLES[name](kept, published)}\n"
         source, key = name.split(".")
         return f"{marker[1]}\n{as_listed({**kept, **published}[source][key])}\n"
 
@@ -99,9 +109,9 @@ def as_listed(table: Figures) -> str:
     return markdown(["", *table["columns"]], rows)
 
 
-def data(sets: Figures, published: Figures) -> str:
+def data(kept: Figures, published: Figures) -> str:
     """Make table 2: words of a context and of a reference, and their ratio Omega."""
-    rows = []
+    sets, rows = kept["sets"], []
     for task, names in SETS.items():
         rows.append([f"{task}, theirs", "", "", *map(number, published["mars"]["table2"][task])])
         for name in names:
@@ -111,9 +121,9 @@ def data(sets: Figures, published: Figures) -> str:
     return markdown(["set", "rows", "contexts", "words of a context", "of a reference", "Ω"], rows)
 
 
-def agreement(task: str, sets: Figures, published: Figures) -> str:
+def agreement(task: str, kept: Figures, published: Figures) -> str:
     """Make table 3 of a task: Pearson's r by system and its mean over them, theirs, and our mean over systems."""
-    theirs = dict(published["mars"]["table3"][task])
+    theirs, sets = dict(published["mars"]["table3"][task]), kept["sets"]
     systems = theirs.pop("systems")
     names = [name for name in SETS[task] if sets[name]["systems"]]
     rows = []
@@ -130,26 +140,27 @@ def agreement(task: str, sets: Figures, published: Figures) -> str:
     return markdown(["r", *systems, "mean", *ours], rows)
 
 
-def all_rows(sets: Figures, published: Figures) -> str:
-    """Tabulate Pearson's r over all rows, or within groups, and what MARS has more, with its interval."""
+def all_rows(kept: Figures, published: Figures) -> str:
+    """Tabulate Pearson's r over all rows, or within groups."""
     metrics = [*(name for name in published["mars"]["table3"]["newsroom"] if name != "systems"), *TRIVIAL]
     names = [name for names in SETS.values() for name in names]
-    rows = []
-    for metric in metrics:
-        cells = []
-        for name in names:
-            first, more = next(iter(sets[name]["ratios"])), sets[name]["above"].get(metric)
-            r = correlation_of(sets[name]["r"], metric)
-            has_more = more is not None and metric != first and not np.isnan(r[0])
-            cells.append(
-                f"{number(r[0])} ({number(more[0], '+')} {interval(more).partition(' ')[2]})"
-                if has_more
-                else interval(r)
-            )
-        rows.append([metric, *cells])
-    return markdown(
-        ["r (MARS minus it [95 %])", *names], [row for row in rows if any(cell != "-" for cell in row[1:])]
-    )
+    rows = ([one, *(interval(correlation_of(kept["sets"][name]["r"], one)) for name in names)] for one in metrics)
+    return markdown(["r [95 %]", *names], [row for row in rows if any(cell != "-" for cell in row[1:])])
+
+
+def differences(kept: Figures, published: Figures) -> str:
+    """Tabulate what MARS has more than others over all rows; the first variant of a set stands for MARS."""
+    names = [name for names in SETS.values() for name in names]
+
+    def cell(name: str, metric: str) -> str:
+        first, more = next(iter(kept["sets"][name]["ratios"])), kept["sets"][name]["above"].get(metric)
+        return (
+            "-"
+            if more is None or metric == first
+            else f"{number(more[0], '+')} {interval(more).partition(' ')[2]}"
+        )
+
+    return markdown(["MARS minus", *names], [[one, *(cell(name, one) for name in names)] for one in COMPARED])
 
 
 def correlation_of(figures: Figures, metric: str) -> list[float]:
@@ -158,16 +169,17 @@ def correlation_of(figures: Figures, metric: str) -> list[float]:
     return [-end for end in ends] if metric == "Perplexity" else ends
 
 
-def attacks(attack: str, sets: Figures, published: Figures) -> str:
+def attacks(attack: str, kept: Figures, published: Figures) -> str:
     """Make table 4 of an attack: what it takes from r, and the share of attacked rows below their originals."""
     theirs, place = published["mars"]["table4"], ("reorder", "retrieve").index(attack)
+    sets = kept["sets"]
     heading = ["metric"]
     for task, names in SETS.items():
         if attack == "retrieve":
-            heading.append(f"{task}, theirs: r before")
-        heading.append(f"{task}, theirs")
+            heading.append(f"{task}: r")
+        heading.append(task)
         heading += [
-            f"{name} ({one[attack]['rows']} rows)" for name in names if attack in (one := sets[name]["attacks"])
+            f"{name} ({one[attack]['rows']})" for name in names if attack in (one := sets[name]["attacks"])
         ]
     rows = []
     for metric in next(iter(theirs.values())):
@@ -185,9 +197,9 @@ def attacks(attack: str, sets: Figures, published: Figures) -> str:
     return markdown(heading, rows)
 
 
-def ratios(sets: Figures, published: Figures) -> str:
+def ratios(kept: Figures, published: Figures) -> str:
     """Make table 5: r, and in brackets the mean standard deviation of the cosines, by largest mask ratio."""
-    rows = []
+    sets, rows = kept["sets"], []
     for task, names in SETS.items():
         measured = {f"{task}, theirs": published["mars"]["table5"][task]}
         for name in names:
@@ -199,6 +211,31 @@ def ratios(sets: Figures, published: Figures) -> str:
     return markdown(["largest ratio", "0", ".2", ".4", ".6", ".8"], rows)
 
 
+def masks(kept: Figures, published: Figures) -> str:
+    """Tabulate the share of masks that another choice changes."""
+    sets = kept["choices"]
+    names = list(next(iter(sets.values()))["masks"])
+    rows = ([one, *(f"{sets[name]['masks'][one]:.2f}" for name in sets)] for one in names)
+    return markdown(["share", *sets], rows)
+
+
+def choices(kept: Figures, published: Figures) -> str:
+    """Tabulate the share of infills that another choice changes, and what it adds to r."""
+    sets = {name: one for name, one in kept["choices"].items() if one["infills"]}
+    names = dict.fromkeys(choice for one in sets.values() for choice in one["infills"])
+
+    def cell(name: str, choice: str) -> str:
+        found = sets[name]["infills"].get(choice)
+        if found is None:
+            return "-"
+        return f"{found['infills']:.2f}" + ("" if found["r"] is None else f" ({found['r']:+.3f})")
+
+    rows = ([one, *(cell(name, one) for name in sets)] for one in names)
+    return markdown(
+        ["infills that change (r)", *(f"{name}, {one['rows']} rows" for name, one in sets.items())], rows
+    )
+
+
 def table1(kept: Figures, published: Figures) -> str:
     """Make table 1: their metrics, and ours with the models of preset mini."""
     theirs, ours = published["mars"]["table1"], kept["table1"]
@@ -206,9 +243,9 @@ def table1(kept: Figures, published: Figures) -> str:
     return markdown(["", *theirs["columns"], *(f"ours: {column}" for column in ours["columns"])], rows)
 
 
-def aspects(sets: Figures, published: Figures) -> str:
+def aspects(kept: Figures, published: Figures) -> str:
     """Make LS_Score's table of Newsroom: Spearman's rho by aspect, theirs and ours."""
-    theirs, own = published["ls_score"]["newsroom"], sets["newsroom"]["aspects"]
+    theirs, own = published["ls_score"]["newsroom"], kept["sets"]["newsroom"]["aspects"]
     nothing = [None] * 4
     rows = []
     for metric in (*theirs, "MARS", "length"):
@@ -222,6 +259,10 @@ TABLES: dict[str, Callable[[Figures, Figures], str]] = {
     "data": data,
     **{task: partial(agreement, task) for task in SETS},
     "all_rows": all_rows,
+    "differences": differences,
+    "masks": masks,
+    "choices": choices,
+    "table1": table1,
     "reorder": partial(attacks, "reorder"),
     "retrieve": partial(attacks, "retrieve"),
     "ratios": ratios,

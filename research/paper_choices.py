@@ -4,6 +4,7 @@ Each choice is changed alone. Counted are, over all references of a set, the mas
 sample without planner, the infills that become others and the difference of Pearson's r with the ratings.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,20 +27,23 @@ from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.tagger import Tagger
 from mars_score.settings import resolve_settings
 
-CONTEXTS = 12  # of a sample
+# Contexts of the sample of a set, for infills; 0: only masks are compared.
+MEASURED = {"newsroom": 0, "openmeva_roc": 3, "evouna_nq": 12, "evouna_tq": 0}
 PLANNED_CONTEXTS = 6  # where the planner is on, which takes long
+FEWEST = 50  # rows whose r says something
 Change = Callable[[], AbstractContextManager[Any]]
 
 
 class Choice(NamedTuple):
-    """What is changed: settings, and a patch of the code."""
+    """What is changed: settings, or a patch of the code, and whether it is the code that fills blanks."""
 
     settings: Mapping[str, Any] = {}
     change: Change = nullcontext
+    infilling: bool = False
 
 
 class PatchedCalls(ModelCalls):
-    """The calls of models, whose infills are computed anew where the code is changed."""
+    """The calls of models, whose infills are computed anew where the code that fills blanks is changed."""
 
     changed = False
 
@@ -64,7 +68,7 @@ def other_idf() -> AbstractContextManager[Any]:
 
 def idf_of_wordfreq() -> AbstractContextManager[Any]:
     """Let the document frequency be that of texts of 30 words by the frequencies of words of wordfreq 3.1."""
-    from wordfreq import word_frequency
+    from wordfreq import word_frequency  # type: ignore[import-not-found]
 
     def idf(_: Idf, word: str) -> float:
         listed = any(map(str.isalnum, word))  # punctuation is not
@@ -114,9 +118,9 @@ def whole_sequence() -> AbstractContextManager[Any]:
     exact = batched._Run._place
 
     def of_prompt(model: CausalLanguageModel, prompt: tuple[int, ...]) -> float:
-        cache = model.new_cache(1, len(prompt))
-        [hidden] = model.extend(cache, [prompt[:-1]])
-        return float(model.log_probabilities(hidden, model.tensor(prompt[1:])).double().sum())
+        tokens = model.tensor(prompt)
+        logits = model.model(input_ids=tokens[None], attention_mask=torch.ones_like(tokens[None])).logits[0, :-1]
+        return float(torch.log_softmax(logits.double(), -1).gather(1, tokens[1:, None]).sum())
 
     def place(run: Any, state: JobState, *arguments: Any) -> None:
         prompt = state.job.prompt
@@ -154,19 +158,17 @@ MASKING = {
 }
 CHOICES = {
     **MASKING,
-    "sampled at xi": Choice(change=sampled),
-    "perplexity with the context": Choice(change=whole_sequence),
-    "any token": Choice(change=any_token),
+    "sampled at xi": Choice({}, sampled, infilling=True),
+    "perplexity with the context": Choice({}, whole_sequence, infilling=True),
+    "any token": Choice({}, any_token, infilling=True),
     "sigma = 0": Choice({"sigma": 0}),
     "sigma = 6": Choice({"sigma": 6}),
     "q = .5": Choice({"q": 0.5}),
     "q = 1": Choice({"q": 1.0}),
-    "encoder all-mpnet-base-v2": Choice({"encoder": "all-mpnet-base-v2"}),
 }
-LONG_CONTEXTS = {"context of 256 tokens": Choice({"max_context_tokens": 256})}
 PLANNED = {
     "planner": Choice({"planner": "self"}),
-    "planner, norm of each layer": Choice({"planner": "self"}, norm_of_layers),
+    "planner, norm of each layer": Choice({"planner": "self"}, norm_of_layers, infilling=True),
 }
 
 
@@ -199,9 +201,7 @@ def outcome(rated: RatedSet, calls: PatchedCalls, choice: Choice) -> Outcome:
     """Score a set under a choice."""
     settings = {"planner": "none", "idf_corpus": rated.corpus, **choice.settings}
     scorer = MarsScorer("mini", variant="paper", **settings)
-    if "encoder" in settings:
-        calls = PatchedCalls(scorer.settings.models, scorer.runtime)
-    calls.changed, scorer.calls = choice.change is not nullcontext, calls
+    calls.changed, scorer.calls = choice.infilling, calls
     with choice.change():
         rows = scorer.score_rows(rated.rows)
     infills = {
@@ -225,22 +225,32 @@ def compare(rated: RatedSet, choices: Mapping[str, Choice], usual: Choice = Choi
     before, found = outcome(rated, calls, usual), {}
     for name, choice in choices.items():
         after = outcome(rated, calls, choice)
-        found[name] = {"infills": share(before.infills, after.infills), "r": round(after.r - before.r, 3)}
+        more = round(after.r - before.r, 3) if len(rated.rows) >= FEWEST else None
+        found[name] = {"infills": share(before.infills, after.infills), "r": more}
         print(rated.name, name, found[name], flush=True)
     return found
 
 
-def measure_choices(folder: Path, name: str) -> dict[str, Any]:
-    """Measure all choices on a set of a folder."""
-    rated = read_rated_set(folder / f"{name}.jsonl")
-    rated = rated.where([bool(row.candidate) for row in rated.rows])
-    usual = masks(rated, Choice())
-    masked = {choice: share(usual, masks(rated, changed)) for choice, changed in MASKING.items()}
-    print(name, masked, flush=True)
-    sample = rated.sample(CONTEXTS)
-    long = name in ("newsroom", "qa_feedback")
-    measured = compare(rated.sample(3) if long else sample, LONG_CONTEXTS if long else CHOICES)
-    if not long:
-        planned = rated.sample(PLANNED_CONTEXTS)
-        measured |= compare(planned, PLANNED)
-    return {"masks": masked, "rows": len(sample.rows), "infills": measured}
+def longer(rated: RatedSet, limit: int) -> float:
+    """Return the share of contexts that the language model has more tokens for."""
+    codec = MarsScorer("mini", variant="paper").calls.language_model().codec
+    counts = [len(codec.encode_context(context)) for context in dict.fromkeys(row.context for row in rated.rows)]
+    return round(float(np.mean([count > limit for count in counts])), 3)
+
+
+def measure(folder: Path, names: Sequence[str], target: Path) -> None:
+    """Measure the choices on those of :data:`MEASURED` that are asked for, and write them beside the rest."""
+    kept = json.loads(target.read_text(encoding="utf-8"))
+    for name in [one for one in MEASURED if one in names]:
+        rated = read_rated_set(folder / f"{name}.jsonl")
+        rated = rated.where([bool(row.candidate) for row in rated.rows])
+        usual = masks(rated, Choice())
+        masked = {choice: share(usual, masks(rated, changed)) for choice, changed in MASKING.items()}
+        masked |= {f"contexts over {limit:,} tokens": longer(rated, limit) for limit in (1024, 2048)}
+        print(name, masked, flush=True)
+        sample = rated.sample(MEASURED[name])
+        measured = compare(sample, CHOICES) if MEASURED[name] else {}
+        if name == "evouna_nq":
+            measured |= compare(rated.sample(PLANNED_CONTEXTS), PLANNED)
+        kept.setdefault("choices", {})[name] = {"masks": masked, "rows": len(sample.rows), "infills": measured}
+        target.write_text(json.dumps(kept) + "\n", encoding="utf-8")

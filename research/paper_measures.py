@@ -96,6 +96,12 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
             ratings = {row["id"]: row["ratings"] for row in read_rows(path).rows}
             kept["sets"][name]["aspects"] = measuring.aspects(ratings)
         target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    measure_example(target)
+
+
+def measure_example(target: Path) -> None:
+    """Measure the examples of the page, and write them beside what the target holds."""
+    kept = json.loads(target.read_text(encoding="utf-8"))
     kept["example"], kept["table1"] = example(), table1()
     target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 

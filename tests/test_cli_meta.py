@@ -95,6 +95,8 @@ def test_the_tasks_of_sets_are_options(rated, run, form):
     ("argv", "message"),
     [
         (["--metrics", "mars,blue"], "unknown metric 'blue'; did you mean 'bleu'?"),
+        (["--metrics", "naive"], "naive[MODEL]"),
+        (["--metrics", "naive[]"], "naive[MODEL]"),
         (["--metrics", "mars_v2[sigma=0]"], "unknown metric 'mars_v2[sigma=0]'; did you mean 'mars[sigma=0]'?"),
         (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
         (["--groups", "0"], "the number of groups must be at least 1"),

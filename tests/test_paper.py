@@ -8,7 +8,7 @@ import jsonl
 import pytest
 
 from mars_score.meta.metrics import lexical
-from research import paper, paper_measures
+from research import paper, paper_choices, paper_measures
 
 PUBLISHED = json.loads(paper.PUBLISHED.read_text(encoding="utf-8"))
 
@@ -70,8 +70,9 @@ def empty_wordnet(tmp_path, monkeypatch):
     monkeypatch.setattr("nltk.data.path", [])
 
 
-def test_measuring(tiny_mini, empty_wordnet, tmp_path):
-    """By random models: what is kept of a set and of the example has all that the page asks for."""
+@pytest.fixture
+def rated(tmp_path):
+    """The folder of a rated set, which has the name of one of the page."""
     rows = [
         {
             "id": f"{group}-{system}",
@@ -86,8 +87,13 @@ def test_measuring(tiny_mini, empty_wordnet, tmp_path):
         for place, system in enumerate(("slept", "played", "fished"))
     ]
     jsonl.write(tmp_path / "evouna_nq.jsonl", rows)
-    paper_measures.measure(tmp_path, ["evouna_nq"], tmp_path / "kept.json")
-    kept = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
+    return tmp_path
+
+
+def test_measuring(tiny_mini, empty_wordnet, rated):
+    """By random models: what is kept of a set and of the example has all that the page asks for."""
+    paper_measures.measure(rated, ["evouna_nq"], rated / "kept.json")
+    kept = json.loads((rated / "kept.json").read_text(encoding="utf-8"))
     measured = kept["sets"]["evouna_nq"]
     assert (measured["rows"], measured["contexts"], len(measured["systems"])) == (36, 12, 3)
     assert measured["words"] == [12.0, 9.0]
@@ -99,3 +105,19 @@ def test_measuring(tiny_mini, empty_wordnet, tmp_path):
     assert list(kept["example"]["texts"]["rows"]) == ["20%", "40%", "60%"]
     assert kept["example"]["words"]["columns"][0] == "She"
     assert list(kept["table1"]["rows"]) == list(PUBLISHED["mars"]["table1"]["rows"])
+
+
+def test_measuring_choices(tiny_mini, rated, monkeypatch):
+    """By random models: each choice changes what it is about, and nothing before it."""
+    monkeypatch.setitem(paper_choices.MEASURED, "evouna_nq", 2)
+    monkeypatch.setattr(paper_choices, "PLANNED_CONTEXTS", 1)
+    (rated / "kept.json").write_text("{}")
+    paper_choices.measure(rated, ["evouna_nq"], rated / "kept.json")
+    found = json.loads((rated / "kept.json").read_text(encoding="utf-8"))["choices"]["evouna_nq"]
+    assert found["rows"] == 6
+    assert found["masks"].keys() > paper_choices.MASKING.keys()
+    changed = {name: one["infills"] for name, one in found["infills"].items()}
+    assert changed.keys() == paper_choices.CHOICES.keys() | paper_choices.PLANNED.keys()
+    assert changed["q = .5"] == changed["q = 1"] == 0
+    for name in ("sampled at xi", "any token", "sigma = 0", "planner"):
+        assert 0 < changed[name] <= 1, name
