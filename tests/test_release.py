@@ -14,8 +14,8 @@ from mars_score.settings.presets import CONFIGS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-# For other CPUs and numbers of threads: token vectors are rounded to float16, which moves a score by 1e-3 at most;
-# an infill of "paper" may differ where two words are almost as probable.
+# For other CPUs and numbers of threads, whose sums in another order move a number of a vector to the next float16,
+# by 1e-3 of it at most. Not measured; an infill of "paper" may differ where words are equally probable.
 TOLERANCE = 2e-3
 
 
