@@ -14,7 +14,7 @@ CONTEXT_CUT = (
 )
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
-NOT_ENGLISH = "the row is not in English, the only language of the NLI model: it is scored without contradictions"
+NOT_ENGLISH = "the row is not in English, the only language of the NLI model, which does not judge it"
 SENTENCES_CUT = "the NLI model is given the first sentences of the candidate alone (see max_sentences)"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
 FEW_DOCUMENTS = "IDF is counted over fewer than 10 different references; give more as idf_corpus (--idf-corpus)"

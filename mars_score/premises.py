@@ -1,7 +1,7 @@
 """Premises: by which passage of the references and of the context an NLI model judges a sentence.
 
-A text that is short enough is a premise as a whole. Of a longer one, or of several, it is the sentence that is nearest
-by the encoder, with its neighbours; in a dialogue turns take the place of sentences.
+A text that is short enough is a premise as a whole. Of a longer one, or of several, it is the sentence that is
+nearest by the encoder, with its neighbours; in a dialogue turns take the place of sentences.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and the
-# candidate of a "summary" is to follow from its context.
+# What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
+# the candidate of a "summary" is to follow from its context.
 TASKS = ("text", "summary", "dialogue", "data")
 
 

@@ -115,8 +115,8 @@ class MarsScorer:
             samples: per row a text or a list of texts that others than the scored system wrote for the context,
                 such as a good language model; None, "" or an empty list: none. One that is the candidate itself
                 is left out.
-            tasks: per row, or for all, what the context is: ``"text"``, ``"dialogue"`` or ``"data"``; None: as the
-                type of the context says, else the setting ``task``.
+            tasks: per row, or for all, what the context is: ``"text"``, ``"summary"``, ``"dialogue"`` or
+                ``"data"``; None: as the type of the context says, else the setting ``task``.
             columns: names of the columns of a table, such as ``{"reference": "answer"}``; samples and tasks are
                 taken from a table only if their column is named.
             explain: also say why each score is what it is: ``explanations`` of the result.

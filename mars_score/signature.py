@@ -9,8 +9,9 @@ from typing import Any
 
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.running import number_type
-from mars_score.settings import Settings, resolve_settings
+from mars_score.settings import ModelSettings, Settings, resolve_settings
 from mars_score.settings.language import pipeline_name
+from mars_score.settings.presets import PRESETS
 from mars_score.version import __version__
 
 _MODELS = ("language_model", "encoder", "entailment_model")
@@ -27,14 +28,22 @@ class Signature:
         entries: all of them, defaults included.
         brief: names of the entries that the text shows: those that scores depend on and that do not follow from
             the package's version and the variant.
+        preset: that has these models; ``"own"`` for others.
     """
 
     entries: Mapping[str, Any]
     brief: tuple[str, ...]
+    preset: str = "own"
 
     def __str__(self) -> str:
         """Write one line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
+
+    @property
+    def short(self) -> str:
+        """Return a form for a footnote, ``mars-plus.mini.0.1.0#a1b2c3``, whose last part is a hash of the text."""
+        digest = hashlib.blake2b(str(self).encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
+        return f"mars-{self.entries['variant']}.{self.preset}.{self.entries['version']}#{digest}"
 
     def __repr__(self) -> str:
         return f"Signature('{self}')"
@@ -94,7 +103,16 @@ def make_signature(
     entries["spacy_pipeline"] = pipeline_name(settings.language) if settings.masks else None
     entries |= {name: _installed(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
-    return Signature(entries, tuple(name for name in brief if settings.masks or name not in _MASKING))
+    names = tuple(name for name in brief if settings.masks or name not in _MASKING)
+    return Signature(entries, names, _preset_of(settings.models))
+
+
+def _preset_of(models: ModelSettings) -> str:
+    """Return the name of the preset that has these models."""
+    for preset, named in PRESETS.items():
+        if all(getattr(models, name) == value for name, value in named.items()):
+            return preset
+    return "own"
 
 
 def _corpus(texts: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 ENGLISH_PROBABILITY = 0.15  # at least; foreign sentences have .05 at most, English rows .3 (docs/languages.md)
 _LANGUAGE_CHARACTERS = 2000  # of a text by which its language is identified
+_ONE_SENTENCE = re.compile(r"[\w\s,;:'\"()-]*[.!?]?\s*")  # a line without an end of a sentence before its own
 LONGEST_RUN = 1000  # characters without white space to which spaCy's rules for punctuation apply (quadratic time)
 _SENTENCE_END = re.compile(
     r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
@@ -189,8 +190,14 @@ def sentences(text: str) -> list[str]:
     of Spanish. A line break ends a sentence as well, and so does a passage break.
     """
     lines = (part for line in text.splitlines() for part in _SENTENCE_END.split(line))
-    stripped = (sentence.text.strip() for line in lines for sentence in _sentencizer()(line).sents)
+    stripped = (sentence.strip() for line in lines for sentence in _split_line(line))
     return [sentence for sentence in stripped if sentence]
+
+
+def _split_line(line: str) -> list[str]:
+    if _ONE_SENTENCE.fullmatch(line):  # spaCy takes a millisecond
+        return [line]
+    return [sentence.text for sentence in _sentencizer()(line).sents]
 
 
 @cache

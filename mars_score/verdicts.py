@@ -24,10 +24,13 @@ def judge(rows: Iterable[Row], config: PlusConfig, calls: ModelCalls) -> dict[Ro
         UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
     """
     premises = choose_premises(rows, config, calls)
-    entailed = calls.entails(pair for chosen in premises.values() for one in chosen for pair in one.pairs)
+    pairs = (pair for chosen in premises.values() for one in chosen for pair in one.pairs)
+    entailed = calls.entails((premise, sentence) for premise, sentence in pairs if sentence not in premise)
     by_reference, by_context = calibration_of(calls.models.entailment_model)
 
     def say(premise: str, sentence: str, calibration: Calibration) -> Entailment | None:
+        if premise and sentence in premise:  # word for word
+            return Entailment(1.0, 0.0)
         return calibration.apply(entailed[premise, sentence]) if premise else None
 
     return {

@@ -100,12 +100,13 @@ def saved_features(text: str | None, compute: Callable[[RatedSet, ModelCalls], A
     options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
     options.add_argument("--features", type=Path, required=True, help="where the features are saved")
     options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
     args = options.parse_args()
     path: Path = args.features
     saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     missing = [file for file in args.files if Path(file).stem not in saved]
-    calls = MarsScorer(args.preset, variant="plus").calls if missing else None
+    calls = MarsScorer(args.preset, variant="plus", dtype=args.dtype).calls if missing else None
     for file in missing:
         (one,) = read_sets([file])
         saved[one.name] = compute(drawn(one, args.rows), calls)  # type: ignore[arg-type]

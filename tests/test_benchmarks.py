@@ -17,7 +17,7 @@ from benchmarks.arithmetic import Prices, operations
 from mars_score import MarsScorer
 from mars_score.infilling.jobs import Blank, FilledBlank, Job
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.rows import TASKS, Row
+from mars_score.rows import TASKS, Entailment, Judgement, Row
 from research import forms, samples, sets
 
 
@@ -120,7 +120,7 @@ def test_each_change_of_the_formula_changes_a_score(tiny_mini):
     features = forms.every_feature(ROWS, MarsScorer("mini", variant="plus").calls)
     features = [
         one._replace(
-            contradictions=[0.5],
+            judgements=[Judgement("a", "", "", Entailment(0.2, 0.5), Entailment(0.3, 0.4))],
             reference_context_cosine=0.9,
             log_p=one.log_p._replace(given_context=9.0, alone=-4.0),
         )

@@ -65,7 +65,9 @@ def test_byte_level_tokenizers_know_every_text(encoder):
 @pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, variant):
     """Such texts score 0, unless token recall has a candidate that is its reference; a notice counts the rows."""
-    settings = {"fast": {"contradiction_penalty": 0.0}, "paper": {"max_mask_ratio": 0}}[variant]
+    settings = {"fast": {"support_weight": 0.0, "contradiction_penalty": 0.0}, "paper": {"max_mask_ratio": 0}}[
+        variant
+    ]
     models = {"encoder": words, "language_model": gpt2, "dtype": "float64"}
     scorer = MarsScorer("mini", variant=variant, store=False, **settings, **models)
     candidates = ["the old town", EMOJI, THAI, EMOJI]

@@ -306,7 +306,7 @@ def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, 
         {**dict(zip(names, row, strict=False)), "human": rating}
         for row, rating in zip(TALK.rows, RATED, strict=True)
     ]
-    named = {**named_models, "variant": "fast", "contradiction_penalty": 0}
+    named = {**named_models, "variant": "fast", "support_weight": 0, "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)
     code, printed, errors = run("train", file, *chosen, "--out", tmp_path, "--quiet", *options)

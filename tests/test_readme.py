@@ -176,11 +176,11 @@ def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
         f"at most {config.window_words} words",
         f"{words[config.word_letters]} letters or more that are among the {words[config.repetition_words]} such",
         f"a candidate of {words[config.copied_words]} words or more",
-        f"at most {config.premise_words} words",
+        f"over {config.premise_words} words",
         f"first {config.max_sentences} sentences",
-        f"below {config.min_contradiction:g} it counts as 0".replace("0.", "."),
         f"| -{config.repetition_penalty:g} |".replace("0.", "."),
-        f"| -{config.contradiction_penalty:g} |".replace("0.", "."),
+        f"k = {config.contradiction_penalty:g} |".replace("0.", "."),
+        f"s = {config.support_weight:g} |".replace("0.", "."),
     ):
         assert text in page
 

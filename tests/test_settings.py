@@ -86,7 +86,9 @@ def test_the_environment_names_the_preset(monkeypatch):
     monkeypatch.setenv("MARS_PRESET", "mini")
     assert resolve_settings() == resolve_settings("mini") != resolve_settings("base")
     monkeypatch.setenv("MARS_PRESET", "huge")
-    with pytest.raises(ValueError, match=r"^MARS_PRESET: unknown preset 'huge'; choose one of mini, medium, base, paper"):
+    with pytest.raises(
+        ValueError, match=r"^MARS_PRESET: unknown preset 'huge'; choose one of mini, medium, base, paper"
+    ):
         resolve_settings()
 
 

@@ -164,7 +164,14 @@ def test_without_contexts(mars, tmp_path):
     with pytest.raises(ValueError, match="contexts are missing") as caught:
         compute_metrics(mars, Tokenizer())(bare)
     assert 'include_for_metrics=["inputs"]' in caught.value.__notes__[0]
-    without = Mars("fast", preset="mini", use_context=False, contradiction_penalty=0.0, cache_dir=str(tmp_path))
+    without = Mars(
+        "fast",
+        preset="mini",
+        use_context=False,
+        support_weight=0.0,
+        contradiction_penalty=0.0,
+        cache_dir=str(tmp_path),
+    )
     assert compute_metrics(without, Tokenizer())(bare) == {"mars": 1.0}
     with pytest.raises(ValueError, match="predictions has 2, references has 2, contexts has 1"):
         compute_metrics(mars, Tokenizer(), ["x"])(PREDICTION)  # of another set

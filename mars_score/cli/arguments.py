@@ -43,7 +43,7 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
     if "prediction" in columns:
         text = "column of texts that others than the scored system wrote for the context: one, or a list"
         group.add_argument("--samples-column", metavar="NAME", help=text)
-        text = "column that says what each context is: text, dialogue or data; an empty cell: as --task says"
+        text = "column that says what each context is (see --task); an empty cell: as --task says"
         group.add_argument("--task-column", metavar="NAME", help=text)
         text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
         group.add_argument("--no-references", action="store_true", help=text)

@@ -55,9 +55,9 @@ class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
     """The metric of ``Docs``, whose references are their gold choices; ``sample_params`` are its options.
 
     They are ``context``, the field of ``Doc.specific`` that holds the context (default: ``"context"``),
-    ``context_task``, what the contexts are (``"text"``, ``"dialogue"`` or ``"data"``), ``use_references``
-    (default: True), and arguments and settings of :class:`mars_score.MarsScorer`. Wrong ones raise TypeError or
-    ValueError when they are given.
+    ``context_task``, what the contexts are (``"text"``, ``"summary"``, ``"dialogue"`` or ``"data"``),
+    ``use_references`` (default: True), and arguments and settings of :class:`mars_score.MarsScorer`. Wrong ones
+    raise TypeError or ValueError when they are given.
     """
 
     def __call__(self, sample_params: Mapping[str, Any]) -> MarsMetric:

@@ -3,8 +3,8 @@
     score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E - k K
 
 R: similarity with the references. C: with the context; for data, cosine of sentence vectors with the references.
-S: how much nearer the best sample is. P: repetition. E: support by the context, of a summary alone. K: contradiction.
-The weights w, v and l grow with the length n of the references; `fast` has l = 0. Nothing here runs a model;
+S: how much nearer the best sample is. P: repetition. E: support by the context (summaries). K: contradiction. The
+weights w, v and l grow with the length n of the references; `fast` has l = 0. Nothing here runs a model;
 :mod:`mars_score.features` makes the features.
 """
 

@@ -57,9 +57,9 @@ class Settings:
     use_context: bool = option(True, "False: the context is not used anywhere.")
     task: Literal["text", "summary", "dialogue", "data"] | None = option(
         None,
-        "What the contexts are: text; summary, a text from which the candidate is to follow; dialogue, whose turns "
-        "are lines; or data, records of fields and values. None: as their type says: passages are summary, a list is "
-        "a dialogue, a dict a record, a string a text.",
+        "What the contexts are: text; summary, a text from which the candidate is to follow; dialogue, whose "
+        "turns are lines; or data, records of fields and values. None: as their type says: passages are summary, "
+        "a list is a dialogue, a dict a record, a string a text.",
     )
     clean: bool = option(
         False,
