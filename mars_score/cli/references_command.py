@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
         found = survey_references(scorer, references, contexts, ratings, file.where(args.ratings))
     if args.best:
         best = zip(file.rows, found.rows, found.best, strict=True)
-        lines = [row_line({**row, names.reference: one.references[index]}) for row, one, index in best]
+        lines = [row_line({**row, args.reference_column: one.references[index]}) for row, one, index in best]
         write_whole(args.best, "".join(lines))
     print_notices(notices)
     if args.json:
