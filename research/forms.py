@@ -66,8 +66,8 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "log_p_weight": (0.5, 0, 1),
     "dialogue": (True, False),
     "repetition_penalty": (0.3, 0, 0.6),
-    "support_weight": (0.2, 0, 0.1, 0.3),
-    "contradiction_penalty": (0.3, 0, 0.15, 0.5),
+    "support_weight": (0.1, 0, 0.2),
+    "contradiction_penalty": (0.4, 0, 0.2, 0.6),
 }
 PLAIN: Changes = {  # R + .5 C
     "likelihood_weight": 0,
@@ -303,7 +303,9 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
         "support": lambda one: float(
             np.mean([by.by_context.entailment for by in one.judgements if by.by_context] or [0.0])
         ),
-        "contradiction": lambda one: -float(np.mean([contradiction(by) for by in one.judgements] or [0.0])),
+        "contradiction": lambda one: (
+            -float(np.mean([contradiction(by, one.row.task) for by in one.judgements] or [0.0]))
+        ),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]

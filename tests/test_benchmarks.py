@@ -148,7 +148,7 @@ def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
             for number, system in enumerate(("sleep", "play", "fish", "read"))
         ]
         jsonl.write(tmp_path / f"{name}.jsonl", rows)
-    for script, count in ((forms, 2), (samples, 4)):
+    for script, count in ((forms, 5), (samples, 4)):
         files = [str(tmp_path / f"{name}.jsonl") for name in names]
         monkeypatch.setattr(
             "sys.argv", ["script", *files, "--features", str(tmp_path / f"{script.__name__}.json")]
@@ -159,4 +159,4 @@ def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
         script.main()
         assert capsys.readouterr().out == first
         assert first.count("|---|") == count
-    assert [sets.TASKS[name] for name in names] == ["dialogue", "data", "text", "text"]
+    assert [sets.TASKS[name] for name in names] == ["dialogue", "data", "summary", "text"]

@@ -442,7 +442,7 @@ BAD_USAGE = {
     "score FILE --max-mask 1": "unrecognized arguments: --max-mask 1",
     "score FILE --sigma 2.5": "argument --sigma: invalid int value: '2.5'",
     "score FILE --workers 0": "argument --workers: must be an integer of at least 1, got '0'",
-    "score FILE --preset huge": "unknown preset 'huge'; choose one of mini, base, paper",
+    "score FILE --preset huge": "unknown preset 'huge'; choose one of mini, medium, base",
     "score FILE --max-mask-ratio 60": "max_mask_ratio must be less than or equal to 1, got 60",
     "score FILE --variant plus --max-mask-ratio .4": "max_mask_ratio has no effect with variant 'plus'",
     "score FILE --variant paper --context-weight .4": "context_weight has no effect with variant 'paper'",
@@ -453,7 +453,7 @@ BAD_USAGE = {
     "score FILE --task story": "argument --task: invalid choice: 'story' (",
     "score FILE --pos-weights {": "argument --pos-weights: not JSON: Expecting",
     "score FILE --pos-weights [1]": "pos_weights must be a mapping",
-    "score FILE --idf-corpus no/where": "argument --idf-corpus: no/where: No such file or directory",
+    "score FILE --idf-corpus no/where": "idf_corpus must be a list of strings or a file (No such file",
     f"score FILE --idf-corpus {os.devnull}": "idf_corpus ",
 }
 

@@ -67,11 +67,11 @@ def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
             continue
         task = TASKS[number]
         supported, contradicted = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task)
-        expected = {"contradiction": contradicted}
+        expected = {"contradiction": contradicted * max(0, values(row)["references"]) ** 4}
+        if task == "data":
+            expected = {}
         if task == "summary":
             expected["support"] = supported
-        else:
-            expected["contradiction"] *= max(0, values(row)["references"]) ** 2
         found = values(row)
         assert {name: found[name] for name in found.keys() - values(before).keys()} == pytest.approx(expected)
         added = oracle_forms.inference(supported, contradicted, found["references"], task)
@@ -90,9 +90,9 @@ def test_paper_has_no_contradictions(make):
 @pytest.mark.parametrize(
     ("weights", "terms", "pairs"),
     [
-        ({}, {"support", "contradiction"}, 8),
-        ({"support_weight": 0}, {"contradiction"}, 8),
-        ({"contradiction_penalty": 0}, {"support"}, 2),  # the summary alone is judged
+        ({}, {"support", "contradiction"}, 7),
+        ({"support_weight": 0}, {"contradiction"}, 7),
+        ({"contradiction_penalty": 0}, {"support"}, 1),  # the summary alone is judged, and is its reference
         ({"support_weight": 0, "contradiction_penalty": 0}, set(), 0),
     ],
 )
@@ -227,7 +227,7 @@ def test_scores_are_of_calibrated_probabilities(make, encoder, calibrate):
         calibration.apply(Entailment(*oracle_forms.probabilities(*model, premise, candidate)))
         for calibration, premise in zip(both, (reference, context), strict=True)
     )
-    contradicted = max(first[1] * (1 - second[0]), second[1] * (1 - first[0]))
+    contradicted = max(first[1] * (1 - second[0]), second[1] * (1 - first[0])) * values(row)["references"] ** 4
     assert values(row)["support"] == pytest.approx(second[0], abs=1e-9)
     assert values(row)["contradiction"] == pytest.approx(contradicted, abs=1e-9)
 
@@ -320,12 +320,12 @@ def test_verdicts_are_explained(make, calibrate, labels, expected):
     assert not any(CONTRADICTED in row.notices for row in untold.rows)
     sentences = [[one.sentence for one in explained.verdicts] for explained in result.explanations]
     if expected is None:
-        assert sentences == [[], [], [], [], []]
+        assert sentences == [[], ["The road is busy."], [], [], []]  # a copy of its reference
         assert not any(CONTRADICTED in row.notices for row in result.rows)
         return
     assert sentences == [
         ["The road was closed.", "They went there."],
-        ["The road is busy."],
+        ["The road is busy."] if expected == "supported" else [],  # a copy of its reference
         ["They went by train."],
         [],  # a blank candidate
         [],  # a reply
@@ -356,4 +356,4 @@ def test_files(make, calibrate, tmp_path, run):
     result = make(str(tmp_path / "model")).score(*zip(*ROWS * 2, strict=True))
     assert printed["scores"] == pytest.approx(result.scores, abs=1e-6)
     assert printed["settings"]["entailment_model"].startswith("folder@")
-    assert f"{CONTRADICTED}: 6 of 10 rows (line 1, 2, 3, 6, 7, ...)" in printed["notices"]
+    assert f"{CONTRADICTED}: 4 of 10 rows (line 1, 3, 6, 8)" in printed["notices"]

@@ -208,7 +208,7 @@ def test_the_terms(make):
     names = [[term.name for term in row.terms] for row in result.rows]
     assert names[0] == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
     assert names[4] == ["references", "context", "samples", "repetition", "contradiction"]  # a dialogue
-    assert names[10] == ["references", "sentences", "likelihood", "repetition", "contradiction"]  # data
+    assert names[10] == ["references", "sentences", "likelihood", "repetition"]  # data
     assert [case[3] == "summary" for case in CASES] == ["support" in of_row for of_row in names]
     assert names[2] == []
     for row, of_row, case in zip(result.rows, result.to_dict()["rows"], CASES, strict=True):

@@ -390,7 +390,8 @@ def test_progress(make, settings, expected):
 def test_rows_are_scored_in_chunks(make, monkeypatch):
     """Each text is encoded once."""
     rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
-    expected = make(variant="fast").score(*columns(rows))
+    settings = {"variant": "fast", "support_weight": 0.0, "contradiction_penalty": 0.0}
+    expected = make(**settings).score(*columns(rows))
     counts = []
 
     def report(stage, done, total):
@@ -398,7 +399,7 @@ def test_rows_are_scored_in_chunks(make, monkeypatch):
             counts.append(total)
 
     monkeypatch.setattr(scorer_module, "CHUNK_SIZE", 2)
-    result = make(variant="fast", progress=report).score(*columns(rows))
+    result = make(**settings, progress=report).score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices
     texts = {text for candidate, references, _ in rows for text in (candidate, *references)}

@@ -162,7 +162,7 @@ def test_examples_are_complete():
         assert min(example.ranks) == 1 < max(example.ranks)
         if example.question.references:
             assert replace(example.question, paper=True).paper
-    assert {example.question.task for example in examples} == {"text", "dialogue"}
+    assert {example.question.task for example in examples} == {"text", "dialogue", "summary"}
     assert [example.fails for example in examples].count(True) == 1
     assert [example.question.references for example in examples].count(()) == 1
     assert read_examples(ROOT / "missing.json") == []

@@ -151,8 +151,6 @@ def _add_settings(group: Any, options: Iterable[Option]) -> None:
         group.add_argument("--preset", metavar="NAME", default=argparse.SUPPRESS, help=text)
     for option in options:
         text = option.text
-        if option.kind is tuple:
-            text += " The file has one text per line."
         if option.default not in (None, dataclasses.MISSING):
             text += f" (default: {option.default})"
         name = f"--{option.name.replace('_', '-')}"
@@ -169,7 +167,7 @@ def _parsing(option: Option) -> dict[str, Any]:
         int: (int, "N"),
         float: (float, "X"),
         dict: (_json, "JSON"),
-        tuple: (_lines_of, "FILE"),
+        tuple: (str, "FILE"),
     }
     parse, metavar = parsings.get(option.kind, (str, "NAME"))
     return {"type": parse, "metavar": metavar}
@@ -180,14 +178,3 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
-
-
-def _lines_of(path: str) -> tuple[str, ...]:
-    """Return the lines of a file that are not blank."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="\n") as file:
-            return tuple(line.strip() for line in file if line.strip())
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise argparse.ArgumentTypeError(f"{path}: not UTF-8; convert the file") from None

@@ -28,8 +28,8 @@ class PlusConfig:
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
     repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
-    support_weight: float = option(0.2, "Weight of the support by the context in a summary.", 0, 10)
-    contradiction_penalty: float = option(0.3, "Weight of contradictions in a summary.", 0, 10)
+    support_weight: float = option(0.1, "Weight of the support by the context in a summary.", 0, 10)
+    contradiction_penalty: float = option(0.4, "Weight of contradictions, times the similarity to the 4th.", 0, 10)
     context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
     close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
@@ -63,14 +63,15 @@ def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> 
 
     A term of weight 0 is left out; ``reads_language``: whether there is an NLI model for the row's language.
     """
+    is_summary = row.task == "summary" and bool(row.context)
     has_terms = {
         "references": bool(row.references),
         "context": bool(row.context) and config.context_weight > 0,
         "samples": bool(row.samples) and config.sample_weight > 0,
         "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # dull replies are the likely ones
         "repetition": config.repetition_penalty > 0,
-        "support": config.support_weight > 0 and reads_language and row.task == "summary" and bool(row.context),
-        "contradiction": config.contradiction_penalty > 0 and reads_language,
+        "support": config.support_weight > 0 and reads_language and is_summary,
+        "contradiction": config.contradiction_penalty > 0 and reads_language and row.task != "data",
     }
     names = {name for name, has_term in has_terms.items() if has_term and row.candidate}
     if row.task == "data" and {"references", "context"} <= names:  # the record gives the content, not the words
@@ -114,10 +115,10 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         supported = mean(one.by_context.entailment for one in features.judgements if one.by_context)
         terms.append(Term("support", supported, c.support_weight))
     if features.judgements and c.contradiction_penalty:
-        contradicted = mean(map(contradiction, features.judgements))
-        if row.task != "summary":  # it need not follow, and one that is unlike the reference hardly denies it
-            contradicted *= max(0.0, recall if row.references else features.context_cosine or 0.0) ** 2
-        terms.append(Term("contradiction", contradicted, -c.contradiction_penalty))
+        # A text that is unlike the reference seldom denies it, whatever an NLI model says.
+        similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
+        contradicted = mean(contradiction(one, row.task) for one in features.judgements)
+        terms.append(Term("contradiction", similarity**4 * contradicted, -c.contradiction_penalty))
     return tuple(terms)
 
 
@@ -134,11 +135,15 @@ def repetition(row: Row, config: PlusConfig) -> float:
     return share
 
 
-def contradiction(judgement: Judgement) -> float:
-    """Return the largest probability that a premise contradicts a sentence and the other does not entail it."""
-    first, second = judgement.by_reference, judgement.by_context
+def contradiction(judgement: Judgement, task: str) -> float:
+    """Return the probability that a sentence is contradicted.
+
+    In a summary, which is to follow from its context, one premise suffices if the other does not entail the
+    sentence; elsewhere all premises must contradict it.
+    """
+    said = [one for one in (judgement.by_reference, judgement.by_context) if one]
+    if task != "summary":
+        return math.prod(one.contradiction for one in said) * (1 - max(one.entailment for one in said))
     return max(
-        one.contradiction * (1 - (other.entailment if other else 0.0))
-        for one, other in ((first, second), (second, first))
-        if one
+        one.contradiction * math.prod(1 - other.entailment for other in said if other is not one) for one in said
     )

@@ -108,22 +108,25 @@ class SentenceEncoder:
     def _middle_layer(self) -> Iterator[None]:
         """Let the outputs of a transformer hold the hidden states of its middle layer."""
         transformer = self.model[0] if hasattr(self.model, "__getitem__") else None
-        config = getattr(getattr(transformer, "auto_model", None), "config", None)
-        layers = getattr(config, "num_hidden_layers", 0)
-        if transformer is None or config is None or not layers:
+        layers = _layers_of(getattr(transformer, "auto_model", None))
+        if transformer is None or not layers:
             yield
             return
+        states: list[torch.Tensor] = []
 
-        def keep(_module: Any, _inputs: Any, output: dict[str, Any]) -> None:
-            output["middle_embeddings"] = output.pop("all_layer_embeddings")[round(MIDDLE * layers)]
+        def keep(_module: Any, _inputs: Any, output: Any) -> None:
+            states[:] = [output[0] if isinstance(output, tuple) else output]
 
-        usual, config.output_hidden_states = config.output_hidden_states, True
-        hook = transformer.register_forward_hook(keep)
+        def hand_on(_module: Any, _inputs: Any, output: dict[str, Any]) -> None:
+            output["middle_embeddings"] = states.pop()
+
+        middle = layers[round(MIDDLE * len(layers)) - 1]
+        hooks = middle.register_forward_hook(keep), transformer.register_forward_hook(hand_on)
         try:
             yield
         finally:
-            hook.remove()
-            config.output_hidden_states = usual
+            for hook in hooks:
+                hook.remove()
 
     def _encode_batch(self, texts: list[str], tokens: bool) -> list[Encoding]:
         wanted = {"output_value": None} if tokens else {"convert_to_tensor": True}
@@ -181,6 +184,8 @@ class SentenceEncoder:
     @cached_property
     def _special_tokens(self) -> tuple[int, int]:
         """Count the special tokens before a text, and after it."""
+        if self._tokenizer is None:
+            return 0, 0
         special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
         return special.index(0), special[::-1].index(0)
 
@@ -197,7 +202,7 @@ class SentenceEncoder:
 
     @cached_property
     def _prompt_ids(self) -> list[int]:
-        return self._token_ids([self._prompt])[0]
+        return self._token_ids([self._prompt])[0] if self._tokenizer else []
 
     @cached_property
     def _unknown_token(self) -> int | None:
@@ -222,6 +227,13 @@ class SentenceEncoder:
             unknown = sum(token == self._unknown_token for token in kept)
             coverage.append((len(kept) < len(ids), unknown / max(1, len(kept))))
         return coverage
+
+
+def _layers_of(transformer: Any) -> Any:
+    """Return the list of the layers of a transformer; None where there is none of as many as it says."""
+    count = getattr(getattr(transformer, "config", None), "num_hidden_layers", 0)
+    lists = (one for one in transformer.modules() if isinstance(one, torch.nn.ModuleList)) if count else ()
+    return next((one for one in lists if len(one) == count), None)
 
 
 def _to_numpy(values: torch.Tensor) -> Floats:

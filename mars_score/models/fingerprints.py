@@ -28,7 +28,6 @@ _MODEL_ATTRIBUTES = (
 )
 _KNOWN_LIBRARIES = ("torch", "transformers", "sentence_transformers")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_CAPTURING = "transformers.utils.output_capturing"  # whose hooks, which stay, only hand out hidden states
 # Attributes of every torch module that are looked at otherwise, or that change without changing outputs.
 _MODULE_INTERNALS = frozenset(
     (
@@ -39,7 +38,6 @@ _MODULE_INTERNALS = frozenset(
         "_modules",
         "_is_hf_initialized",
         "_is_full_backward_hook",
-        "_output_capturing_hooks_installed",
     )
 )
 _TOKENIZER_ATTRIBUTES = (
@@ -185,9 +183,7 @@ def _update_with_model(digest: hashlib.blake2b, model: Any) -> bool:
     for name, module in model.named_modules():
         values = {key: value for key, value in vars(module).items() if key not in _MODULE_INTERNALS}
         is_foreign = type(module).__module__.partition(".")[0] not in _KNOWN_LIBRARIES
-        hooks = [hook for kind in _HOOKS for hook in getattr(module, kind).values()]
-        is_hooked = any(getattr(hook, "__module__", "") != _CAPTURING for hook in hooks)
-        is_hooked = is_hooked or "_hf_hook" in values or "forward" in values
+        is_hooked = any(getattr(module, hooks) for hooks in _HOOKS) or "_hf_hook" in values or "forward" in values
         if is_foreign or is_hooked or any(map(_holds_tensors, values.values())):
             return False
         plain = sorted((key, value) for key, value in values.items() if isinstance(value, (str, int, float)))

@@ -48,6 +48,7 @@ class ShippedNli(NamedTuple):
     encoder_revision: str
     by_reference: Calibration
     by_context: Calibration
+    reads_contexts: bool  # whether its entailment by contexts is right often enough to count in a score
 
 
 _FOLDER = Path(__file__).parent
@@ -60,16 +61,24 @@ SHIPPED = {
         "53aa51172d142c89",
         Calibration(),
         Calibration(),
+        reads_contexts=False,
     ),
     "medium-nli": ShippedNli(
         _FOLDER / "medium-nli.safetensors",
-        "69fd165519908912",
+        "fe188e040d9cf39c",
         "all-mpnet-base-v2",
         "78c0197b6159d926",
         Calibration(),
         Calibration(),
+        reads_contexts=True,
     ),
 }
+
+
+def reads_contexts(model: object) -> bool:
+    """Tell whether the support by contexts of a model counts; only that of ``mini-nli`` does not."""
+    shipped = SHIPPED.get(model) if isinstance(model, str) else None
+    return shipped is None or shipped.reads_contexts
 
 
 def calibration_of(model: object) -> tuple[Calibration, Calibration]:

@@ -55,12 +55,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="+", type=Path)
     options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
     options.add_argument("--by", choices=("context", "reference"), default="context", help="what the premises are")
     options.add_argument("--pairs", type=int, default=1000, help="of a file, the first of them (default: 1000)")
     options.add_argument("--store", default=None)
     options.add_argument("--json", action="store_true")
     args = options.parse_args()
-    scorer = MarsScorer(args.preset, variant="fast", store=args.store or False)
+    scorer = MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
     sets = {path.stem: measure(list(read(path))[: args.pairs], scorer, args.by) for path in args.files}
     figures = {name: figures_of(one) for name, one in sets.items()}
     if args.json:
