@@ -23,12 +23,13 @@ from mars_score.meta.rated import RatedSet
 from mars_score.metrics.plus import Features, PlusConfig, contradiction, plus, repetition, term_names
 from mars_score.model_calls import ModelCalls
 from mars_score.rows import Entailment, Judgement, LogProbability, Row, weighted_sum
+from mars_score.settings import resolve_settings
 from research.agreement import drawn, pearson
 from research.sets import KINDS, read_sets
 
 RESAMPLES = 1000
 WITHIN = 0.02  # of r
-VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}
+VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}  # with the settings of the preset
 ALONE = "without references"
 NEVER = 0.999999  # a cosine that no context reaches
 Floats = NDArray[np.float64]
@@ -103,6 +104,7 @@ def saved_features(text: str | None, compute: Callable[[RatedSet, ModelCalls], A
     options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
     args = options.parse_args()
+    VARIANTS.update({name: resolve_settings(args.preset, name).plus for name in VARIANTS})
     path: Path = args.features
     saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     missing = [file for file in args.files if Path(file).stem not in saved]

@@ -148,7 +148,7 @@ def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
             for number, system in enumerate(("sleep", "play", "fish", "read"))
         ]
         jsonl.write(tmp_path / f"{name}.jsonl", rows)
-    for script, count in ((forms, 5), (samples, 4)):
+    for script, count in ((forms, 7), (samples, 4)):
         files = [str(tmp_path / f"{name}.jsonl") for name in names]
         monkeypatch.setattr(
             "sys.argv", ["script", *files, "--features", str(tmp_path / f"{script.__name__}.json")]

@@ -2,10 +2,11 @@
 
     python -m research.entailment.measure FILE... --preset mini|medium [--by reference] [--json]
 
-A file has pairs with ``premise``, ``hypothesis`` and ``label``, or contexts with their sentences as in
-``written.jsonl``. Premises of any length are cut as a score does it, and a hypothesis is judged sentence by
-sentence. Of a set with three labels the accuracy is printed; of one with two the area under the ROC curve (AUC) of
-the lowest entailment minus contradiction of a sentence. "Twins": the share of written sentences above their twin.
+A file has pairs with ``premise``, ``hypothesis`` and ``label``, contexts with their sentences as in
+``written.jsonl``, or minimal pairs as in ``minimal_pairs.jsonl``. Premises of any length are cut as a score does
+it, and a hypothesis is judged sentence by sentence. Of a set with three labels the accuracy is printed; of one
+with two the area under the ROC curve (AUC) of the lowest entailment minus contradiction of a sentence. "Twins":
+the share of sentences or paraphrases above their twin. Verdicts: right ones, of those shown, of those due.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def main() -> None:
     options.add_argument("--json", action="store_true")
     args = options.parse_args()
     scorer = MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
-    sets = {path.stem: measure(list(read(path))[: args.pairs], scorer, args.by) for path in args.files}
+    sets = {path.stem: measure(list(read(path, args.by))[: args.pairs], scorer, args.by) for path in args.files}
     figures = {name: figures_of(one) for name, one in sets.items()}
     if args.json:
         print(json.dumps({"preset": args.preset, "by": args.by, "sets": figures}, indent=1))
@@ -75,12 +76,18 @@ def main() -> None:
     print(f"\n{fitted(list(sets.values()))}")
 
 
-def read(path: Path) -> Iterator[Pair]:
-    """Read the pairs of a file."""
+def read(path: Path, by: str = "context") -> Iterator[Pair]:
+    """Read the pairs of a file; of minimal pairs the premise is the context or the reference, as ``by`` says."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if "premise" in row:
             yield Pair(row["premise"], row["hypothesis"], row["label"])
+            continue
+        if "flipped" in row:
+            yield Pair(row[by], row["paraphrase"], "entailment", 0)
+            yield Pair(row[by], row["flipped"], "contradiction", 0)
+            yield Pair(row[by], row["reference"], "entailment")
+            yield Pair(row[by], row["other"], "neutral")
             continue
         for label, key in zip(THREE, ("contradicted", "supported", "neutral"), strict=True):
             for number, text in enumerate(row[key]):
