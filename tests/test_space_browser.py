@@ -231,6 +231,8 @@ def test_huge_and_hostile_input(page):
 
 def test_it_fits_a_phone(page):
     page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector(PAPER)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     first = page.locator(".mars-main").first.bounding_box()
     assert first["y"] + first["height"] < 844  # the first result is on the first screen
