@@ -367,7 +367,7 @@ def test_what_a_stopped_process_leaves(models, tmp_path, number, status):
     environment = {**os.environ, "TMPDIR": str(texts)}
     argv = ["-", "--out", folder / "out.jsonl", "--chunk-size", 2, "--variant", "paper", *models]
     with started(*argv, stdin=subprocess.PIPE, env=environment) as process:
-        process.stdin.write("".join(json.dumps(row) + "\n" for row in make_rows(200)).encode())
+        process.stdin.write("".join(json.dumps(row) + "\n" for row in make_rows(200) * 10).encode())
         process.stdin.close()
         wait_until(lambda: any(folder.glob(".mars-run-*/results.jsonl")))
         process.send_signal(number)

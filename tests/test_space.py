@@ -176,15 +176,6 @@ def test_a_ranking_is_right_where_each_candidate_is_above_all_worse_ones(scores,
     assert example.is_right(scores) == right
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("preset", CHOICES)
-def test_no_example_is_ranked_wrongly_without_a_word(presets_as_they_are, store_with_mini, preset):
-    """By the models that the Space offers; the one that says so is ranked wrongly indeed."""
-    for example in read_examples(EXAMPLES):
-        scored = Answerer().answer(replace(example.question, preset=preset))
-        assert example.is_right(scored.plus.scores) != example.fails, example.title
-
-
 # How much, how often and how long
 
 

@@ -284,8 +284,8 @@ def real_folder(tmp_path_factory):
 def store_with_medium(converted, real_folder, store):
     """The folder of the test's own store, which has the language model and the encoder of preset medium."""
     (store / "models").mkdir(parents=True)
-    for folder in (*converted.iterdir(), real_folder):
-        (store / "models" / folder.name).symlink_to(folder)
+    for name, folder in {path.name: path for path in (*converted.iterdir(), real_folder)}.items():
+        (store / "models" / name).symlink_to(folder)
     return store
 
 
