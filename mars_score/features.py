@@ -122,13 +122,14 @@ class _Outputs:
         row, config = needs.row, self._config
         encodings = [self._encodings[text] for text in needs.texts]
         log_p = self._log_p.get((row.context, row.candidate)) if "likelihood" in needs.terms else None
-        verdicts = [verdict_on(one, row, self._model) for one in self._judgements.get(row, ())]
+        judgements = self._judgements.get(row, ())
+        verdicts = [verdict_on(one, row, self._model) for one in judgements]
         flags = {
             CONTEXT_CUT: log_p is not None and log_p.truncated,
             TEXT_CUT: any(one.truncated for one in encodings),
             UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in encodings[: 1 + len(row.references)]),
             NOT_ENGLISH: term_names(row, config) != term_names(row, config, reads_language=needs.reads_language),
-            SENTENCES_CUT: row in self._judgements and len(sentences(row.candidate)) > config.max_sentences,
+            SENTENCES_CUT: len(judgements) == config.max_sentences < len(sentences(row.candidate)),
             CONTRADICTED: any(one and one.verdict == "contradicted" for one in verdicts),
         }
         return frozenset(notice for notice, flag in flags.items() if flag)

@@ -6,7 +6,6 @@ linear layer (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9); norm
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,13 +104,14 @@ def load(name: str, folder: Path, dtype: str, device: str) -> tuple[PrefixClassi
     from transformers.utils import logging
 
     from mars_score.models.prefix_nli import PrefixClassifier
+    from mars_score.models.split import sha256
 
     shipped = SHIPPED[name]
     for path, revision in (
         (shipped.file, shipped.revision),
         (folder / "model.safetensors", shipped.encoder_revision),
     ):
-        if not _sha256(path).startswith(revision):
+        if not sha256(path).startswith(revision):
             raise ModelUnavailableError(
                 f"{path.name} is damaged, or not the one that {name} was trained with; install mars-score and "
                 f"{shipped.encoder} again"
@@ -133,8 +133,3 @@ def load(name: str, folder: Path, dtype: str, device: str) -> tuple[PrefixClassi
                 parameter.add_(learned[f"{layer}.up"] @ learned[f"{layer}.down"])
     model.to(device, getattr(torch, dtype)).requires_grad_(False).eval()
     return model, AutoTokenizer.from_pretrained(folder)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
