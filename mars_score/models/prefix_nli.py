@@ -71,22 +71,29 @@ class PrefixClassifier(nn.Module):
 
     def forward(self, packed: Packed) -> Tensor:
         """Return the logits of each hypothesis, (hypotheses, classes)."""
-        embeddings, encoder = self.encoder.embeddings, self.encoder.encoder
-        is_mpnet = hasattr(encoder, "relative_attention_bias")
-        first = embeddings.padding_idx + 1 if is_mpnet else 0
+        embeddings = self.encoder.embeddings
+        first = embeddings.padding_idx + 1 if self._is_mpnet else 0
         hidden = embeddings(input_ids=packed.ids, position_ids=packed.positions + first)
-        own, others = packed.blocks[:, :, None], packed.blocks[:, None, :]
-        hidden_from = ((others != 0) & (others != own))[:, None]
-        mask = torch.zeros_like(hidden_from, dtype=hidden.dtype).masked_fill(
-            hidden_from, torch.finfo(hidden.dtype).min
-        )
-        if is_mpnet:
-            distances = packed.positions[:, None, :] - packed.positions[:, :, None]
-            bias = encoder.relative_attention_bias(encoder.relative_position_bucket(distances))
-            mask = mask + bias.permute(0, 3, 1, 2)
-        for layer in encoder.layer:
+        mask = self._attention_mask(packed, hidden.dtype)
+        for layer in self.encoder.encoder.layer:
             output = layer(hidden, attention_mask=mask)
             hidden = output[0] if isinstance(output, tuple) else output
         sequences, tokens = packed.starts.T
         logits: Tensor = self.classifier(torch.tanh(self.dense(hidden[sequences, tokens])))
         return logits
+
+    @property
+    def _is_mpnet(self) -> bool:
+        return hasattr(self.encoder.encoder, "relative_attention_bias")
+
+    def _attention_mask(self, packed: Packed, dtype: torch.dtype) -> Tensor:
+        """Return what is added to attention: which tokens see which, and MPNet's bias by their distance."""
+        own, others = packed.blocks[:, :, None], packed.blocks[:, None, :]
+        unseen = ((others != 0) & (others != own))[:, None]
+        mask = torch.zeros_like(unseen, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)
+        if not self._is_mpnet:
+            return mask
+        encoder = self.encoder.encoder
+        distances = packed.positions[:, None, :] - packed.positions[:, :, None]
+        bias: Tensor = encoder.relative_attention_bias(encoder.relative_position_bucket(distances))
+        return mask + bias.permute(0, 3, 1, 2)
