@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,25 +70,21 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps({"presets": presets}))
         return
-    lines = [
-        (
-            setting.replace("_", " "),
-            one["name"],
-            one["here"],
-            _megabytes(one["bytes"]),
-            one["licence"],
-            one["source"],
-        )
-        for models in presets.values()
-        for setting, one in models.items()
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rest = iter(lines)
-    for preset, models in presets.items():
+    lines = {
+        preset: [_cells(setting, one) for setting, one in models.items()] for preset, models in presets.items()
+    }
+    widths = [max(map(len, column)) for column in zip(*chain.from_iterable(lines.values()), strict=True)]
+    for preset, rows in lines.items():
         print_line(preset)
-        for _ in models:
-            cells = [cell.ljust(width) for cell, width in zip(next(rest), widths, strict=True)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             print_line(f"  {'  '.join(cells).rstrip()}")
+
+
+def _cells(setting: str, model: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a model's line."""
+    size = "" if model["bytes"] is None else f"{model['bytes'] / 10**6:,.0f} MB"
+    return (setting.replace("_", " "), model["name"], model["here"], size, model["licence"], model["source"])
 
 
 def _described(name: str, store: Path | None, hub: _Copies) -> dict[str, Any]:
@@ -153,7 +151,3 @@ def _source(name: str) -> str:
 
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _megabytes(size: int | None) -> str:
-    return "" if size is None else f"{size / 10**6:,.0f} MB"

@@ -44,14 +44,14 @@ def run(args: argparse.Namespace) -> None:
         file = columns.parse_cells(read_rows(args.file))
         names = columns.found_in(file)
         names.rows(file)  # its errors name the line
-        references, contexts = (
-            file.column(name, remedy="") if name else None for name in (names.reference, names.context)
-        )
         scorer = MarsScorer(**{"variant": "plus", **scorer_arguments(args)}, progress=progress)
-        ratings = (
-            file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None
+        found = survey_references(
+            scorer,
+            file.column(names.reference, remedy="") if names.reference else None,
+            file.column(names.context, remedy="") if names.context else None,
+            file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,
+            file.where(args.ratings),
         )
-        found = survey_references(scorer, references, contexts, ratings, file.where(args.ratings))
     if args.best:
         best = zip(file.rows, found.rows, found.best, strict=True)
         lines = [row_line({**row, args.reference_column: one.references[index]}) for row, one, index in best]

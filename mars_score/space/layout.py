@@ -50,6 +50,7 @@ _SCORING: dict[str, Any] = {"show_progress": "hidden", **_LIMITED, **_PRIVATE}  
 VALUES = ("context", "task", "references", "candidates", "samples", *SCORER_SETTINGS, "preset")
 _ADD_PAPER = "Add the paper's MARS (up to a minute)"
 _PAPER_OFFERED = gr.update(visible=True, value=_ADD_PAPER, interactive=True)
+_PAPER_COMPUTING = gr.update(value="Computing the paper's MARS, up to a minute …", interactive=False)
 _HIDDEN = gr.update(visible=False)
 _UNANSWERED = "The Space did not answer. Please press “Score” again in a moment."
 _log = logging.getLogger(__name__)
@@ -173,13 +174,11 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
         filled = values[:-1]
         started = [button.click(partial(Page, ranking=SCORING), None, list(outputs), **_AT_ONCE)]
         for example, chosen in zip(examples, buttons, strict=True):
-            fill = partial(_fill, example)
-            started.append(chosen.click(fill, None, [*filled, *outputs], **_AT_ONCE))
+            started.append(chosen.click(partial(_fill, example), None, [*filled, *outputs], **_AT_ONCE))
         for start in started:
             scored = start.then(handlers.page, values, list(outputs), **_SCORING)
             scored.failure(None, None, outputs.ranking, js=_returning(problem_page(_UNANSWERED)), **_AT_ONCE)
-        computing = gr.update(value="Computing the paper's MARS, up to a minute …", interactive=False)
-        added = outputs.paper.click(None, None, outputs.paper, js=_returning(computing), **_AT_ONCE)
+        added = outputs.paper.click(None, None, outputs.paper, js=_returning(_PAPER_COMPUTING), **_AT_ONCE)
         scored = added.then(handlers.paper, outputs.question, list(outputs), **_SCORING)
         scored.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
         gr.on([part.change for part in filled], None, filled, hint, js=_hint(examples), **_AT_ONCE)
