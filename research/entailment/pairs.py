@@ -2,7 +2,9 @@
 
 A part of each set is taken, chosen by premise with a seed. A written context is a premise for its eight sentences;
 its sentences are premises for each other, too. A classifier that has seen twins only as pairs of short sentences
-learns that a sentence contradicts itself, so identical sentences and sentences of two facts stand beside them.
+learns that a sentence contradicts itself, so identical sentences and sentences of two facts stand beside them. One that has
+seen few texts in quite other words takes a paraphrase for a contradiction, so references stand with paraphrases that
+share few words with them (``reworded.jsonl``).
 """
 
 import json
@@ -133,6 +135,32 @@ def _sentence_groups(row: dict[str, Any], rng: random.Random) -> Iterator[Group]
         ("entailment", "contradiction"),
         ((0, 1),),
     )
+
+
+def reworded_groups(rows: Iterable[dict[str, Any]], seed: int) -> Iterator[Group]:
+    """Make groups of references, their paraphrases, and texts that contradict them.
+
+    Args:
+        rows: with ``task``, ``context``, ``reference``, two ``paraphrases``, two ``contradicted``, and ``other``, which
+            the context supports and the reference does not.
+        seed: of the random choices.
+    """
+    rng = random.Random(seed)
+    for row in rows:
+        reference, (first, second), (close, far) = row["reference"], row["paraphrases"], row["contradicted"]
+        texts = [first, second, close, far]
+        labels = ["entailment", "entailment", "contradiction", "contradiction"]
+        twins = ((0, 2), (1, 3))
+        shuffled = _shuffled(rng.choice((reference, first)), rng)
+        yield Group(reference, (*texts, row["other"], shuffled), (*labels, "neutral", "neutral"), twins)
+        one, two = rng.sample((first, second), 2)
+        yield Group(one, (reference, two, close, far, row["other"]), (*labels, "neutral"), twins)
+        wrong, right = rng.choice(((close, second), (far, reference)))
+        yield Group(wrong, (wrong, right, row["other"]), ("entailment", "contradiction", "neutral"), ((0, 1),))
+        may_be_true = not any(word in row["task"] for word in ("dialogue", "story", "reply"))
+        others = [(row["other"], "entailment")] if may_be_true else []
+        pairs = [*zip(texts, labels, strict=True), (reference, "entailment"), *others, (shuffled, "neutral")]
+        yield Group(row["context"], *zip(*pairs, strict=True), twins)
 
 
 def _shuffled(text: str, rng: random.Random) -> str:

@@ -3,7 +3,7 @@
     python -m research.entailment.train NLI_FOLDER OUT.safetensors --encoder FOLDER
 
 NLI_FOLDER holds people's pairs and the contexts written for this project, to which those of ``written.jsonl``
-here are added (:mod:`research.entailment.pairs`). The matrices of the upper layers learn a difference of low rank
+and ``reworded.jsonl`` here are added (:mod:`research.entailment.pairs`). The matrices of the upper layers learn a difference of low rank
 (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9); their norms and the classifier are learned whole.
 The loss is the cross-entropy plus, for a sentence and its twin, the logistic loss of the difference of margins.
 """
@@ -24,10 +24,11 @@ from mars_score.models.prefix_nli import PrefixClassifier, pack
 from mars_score.models.wheels import wheel_folder
 from mars_score.premises import neighbourhood
 from mars_score.text import sentences
-from research.entailment.pairs import LABELS, NOT_ENTAILMENT, Group, public_groups, read_rows, written_groups
+from research.entailment.pairs import LABELS, NOT_ENTAILMENT, Group, public_groups, read_rows, reworded_groups, written_groups
 
 CONTRADICTION, ENTAILMENT = LABELS.index("contradiction"), LABELS.index("entailment")
 OURS = Path(__file__).with_name("written.jsonl")
+REWORDED = Path(__file__).with_name("reworded.jsonl")
 TOKENS = 512  # of a sequence, at most
 PREMISE_TOKENS = 300
 PASSAGE_WORDS = 150
@@ -67,18 +68,21 @@ def main() -> None:
     options.add_argument("--learning-rate", type=float, default=5e-4)
     options.add_argument("--batch-tokens", type=int, default=2048)
     options.add_argument("--twins", type=float, default=0.5, help="weight of the loss of twins (default: 0.5)")
-    options.add_argument("--start", type=Path, help="go on from this file of an earlier run")
+    options.add_argument("--start", type=Path, nargs="+", default=[], help="go on from the mean of these files")
     options.add_argument("--seed", type=int, default=0)
     args = options.parse_args()
     torch.manual_seed(args.seed)
     model, tokenizer = untrained(args.encoder, args.rank, args.frozen)
     if args.start:
-        model.load_state_dict(
-            {name: tensor.float() for name, tensor in load_file(args.start).items()}, strict=False
-        )
+        model.load_state_dict(mean_of([load_file(path) for path in args.start]), strict=False)
     train(model, tokenizer, args)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     save_file(difference(model), args.out)
+
+
+def mean_of(files: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the mean of each tensor over the files of several runs."""
+    return {name: torch.stack([one[name].float() for one in files]).mean(0) for name in files[0]}
 
 
 def untrained(folder: str, rank: int, frozen: int) -> tuple[PrefixClassifier, Any]:
@@ -106,6 +110,7 @@ def train(model: PrefixClassifier, tokenizer: Any, args: Any) -> None:
     random.Random(args.seed).shuffle(contexts)
     contexts = contexts[: round(args.written * len(contexts))]
     premises = passages(contexts)
+    reworded = read_rows(REWORDED)
     encode = encoder_of(tokenizer)
     epochs = []
     for epoch in range(args.epochs):
@@ -113,6 +118,7 @@ def train(model: PrefixClassifier, tokenizer: Any, args: Any) -> None:
         groups = [
             *public_groups(args.nli, seed, args.public if epoch == 0 else args.public / 3),
             *written_groups(contexts, premises, seed),
+            *reworded_groups(reworded, seed),
         ]
         epochs += list(batches(groups, encode, args.batch_tokens, random.Random(seed)))
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
