@@ -2,9 +2,9 @@
 
 A part of each set is taken, chosen by premise with a seed. A written context is a premise for its eight sentences;
 its sentences are premises for each other, too. A classifier that has seen twins only as pairs of short sentences
-learns that a sentence contradicts itself, so identical sentences and sentences of two facts stand beside them. One that has
-seen few texts in quite other words takes a paraphrase for a contradiction, so references stand with paraphrases that
-share few words with them (``reworded.jsonl``).
+learns that a sentence contradicts itself, so identical sentences and sentences of two facts stand beside them. One
+that has seen few texts in quite other words takes a paraphrase for a contradiction, so references stand with
+paraphrases that share few words with them (``reworded.jsonl``).
 """
 
 import json
@@ -32,6 +32,8 @@ PUBLIC = {
     "breaking": 400,
     "monli": 400,
 }
+
+CONTINUATIONS = ("story", "reply")  # tasks whose texts need not follow from the context
 
 
 class Group(NamedTuple):
@@ -141,8 +143,9 @@ def reworded_groups(rows: Iterable[dict[str, Any]], seed: int) -> Iterator[Group
     """Make groups of references, their paraphrases, and texts that contradict them.
 
     Args:
-        rows: with ``task``, ``context``, ``reference``, two ``paraphrases``, two ``contradicted``, and ``other``, which
-            the context supports and the reference does not.
+        rows: with ``task``, ``context``, ``reference``, two ``paraphrases``, two ``contradicted``, and ``other``,
+            of which the reference says nothing. The context supports or refutes the texts, unless the task is one
+            of :data:`CONTINUATIONS`.
         seed: of the random choices.
     """
     rng = random.Random(seed)
@@ -157,10 +160,9 @@ def reworded_groups(rows: Iterable[dict[str, Any]], seed: int) -> Iterator[Group
         yield Group(one, (reference, two, close, far, row["other"]), (*labels, "neutral"), twins)
         wrong, right = rng.choice(((close, second), (far, reference)))
         yield Group(wrong, (wrong, right, row["other"]), ("entailment", "contradiction", "neutral"), ((0, 1),))
-        may_be_true = not any(word in row["task"] for word in ("dialogue", "story", "reply"))
-        others = [(row["other"], "entailment")] if may_be_true else []
-        pairs = [*zip(texts, labels, strict=True), (reference, "entailment"), *others, (shuffled, "neutral")]
-        yield Group(row["context"], *zip(*pairs, strict=True), twins)
+        if not row["task"].startswith(CONTINUATIONS):
+            texts, labels = [*texts, reference, row["other"], shuffled], [*labels, *["entailment"] * 2, "neutral"]
+            yield Group(row["context"], tuple(texts), tuple(labels), twins)
 
 
 def _shuffled(text: str, rng: random.Random) -> str:

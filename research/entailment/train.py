@@ -2,10 +2,11 @@
 
     python -m research.entailment.train NLI_FOLDER OUT.safetensors --encoder FOLDER
 
-NLI_FOLDER holds people's pairs and the contexts written for this project, to which those of ``written.jsonl``
-and ``reworded.jsonl`` here are added (:mod:`research.entailment.pairs`). The matrices of the upper layers learn a difference of low rank
-(Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9); their norms and the classifier are learned whole.
-The loss is the cross-entropy plus, for a sentence and its twin, the logistic loss of the difference of margins.
+NLI_FOLDER holds people's pairs and the contexts written for this project, to which those of ``written.jsonl`` and
+``reworded.jsonl`` here are added (:mod:`research.entailment.pairs`). The matrices of the upper layers learn a
+difference of low rank (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9); their norms and the
+classifier are learned whole. The loss is the cross-entropy plus, for a sentence and its twin, the logistic loss of
+the difference of margins.
 """
 
 import argparse
@@ -24,7 +25,15 @@ from mars_score.models.prefix_nli import PrefixClassifier, pack
 from mars_score.models.wheels import wheel_folder
 from mars_score.premises import neighbourhood
 from mars_score.text import sentences
-from research.entailment.pairs import LABELS, NOT_ENTAILMENT, Group, public_groups, read_rows, reworded_groups, written_groups
+from research.entailment.pairs import (
+    LABELS,
+    NOT_ENTAILMENT,
+    Group,
+    public_groups,
+    read_rows,
+    reworded_groups,
+    written_groups,
+)
 
 CONTRADICTION, ENTAILMENT = LABELS.index("contradiction"), LABELS.index("entailment")
 OURS = Path(__file__).with_name("written.jsonl")
