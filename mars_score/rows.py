@@ -1,8 +1,10 @@
-"""The values that pass between the parts of MARS: rows, terms and scores. Imports nothing of the package."""
+"""The values that pass between the parts of MARS: rows, terms and scores. Imports aspects alone of the package."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from mars_score.aspects import Aspects
 
 # What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
 # the candidate of a "summary" is to follow from its context.
@@ -149,6 +151,7 @@ class RowScore:
         references: the candidate against each reference.
         samples: the candidate against each sample.
         notices: kinds of notices (:data:`mars_score.errors.NOTICES`) that concern the row.
+        aspects: single sides of the candidate; none of a blank one.
     """
 
     score: float
@@ -156,6 +159,7 @@ class RowScore:
     references: tuple[ReferenceScore, ...] = ()
     samples: tuple[SampleScore, ...] = ()
     notices: frozenset[str] = frozenset()
+    aspects: Aspects = Aspects()
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import chain, islice
 from typing import Any
 
+from mars_score.aspects import find_aspects
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.cleaning import prepare_row
 from mars_score.data.frames import columns_of, in_memory, is_tabular
@@ -293,7 +294,8 @@ class MarsScorer:
                     for text, recall in zip(row.references, features.recalls, strict=True)
                 )
                 samples = tuple(map(SampleScore, row.samples, features.sample_recalls))
-                scores.append(RowScore(weighted_sum(terms), terms, references, samples, notices))
+                aspects = find_aspects(terms, features.log_p, features.judgements)
+                scores.append(RowScore(weighted_sum(terms), terms, references, samples, notices, aspects))
         return scores
 
     def _score_paper(self, rows: Sequence[Row], idf: Idf | None) -> list[RowScore]:
@@ -310,7 +312,8 @@ class MarsScorer:
                 for reference, values in zip(references, similarities, strict=True)
             )
             terms = paper([one.score for one in compared], config)
-            scores.append(RowScore(weighted_sum(terms), terms, compared, notices=notices))
+            aspects = find_aspects(terms)
+            scores.append(RowScore(weighted_sum(terms), terms, compared, notices=notices, aspects=aspects))
         return scores
 
     def _augment(
