@@ -4,12 +4,13 @@
 
 Draws candidates of the rated sets as :mod:`research.agreement` does, saves their features in FEATURES.json, and
 prints Markdown from that: Pearson's r by set, and the mean without each constant minus that of the formula as it
-is, with whole kinds of sets resampled. A second call needs no models and no data.
+is, with whole kinds of sets resampled. A second call needs no models and no data. ``--record`` keeps all of it for
+the pages.
 """
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from mars_score.model_calls import ModelCalls
 from mars_score.rows import Entailment, Judgement, LogProbability, Row, weighted_sum
 from mars_score.settings import resolve_settings
 from research.agreement import drawn, pearson
+from research.results import add_record_option, markdown, record
 from research.sets import KINDS, read_sets
 
 RESAMPLES = 1000
@@ -83,27 +85,45 @@ PLAIN: Changes = {  # R + .5 C
 
 def main() -> None:
     """Compute the features, or take the saved ones, and print."""
-    saved = saved_features(__doc__, features_and_ratings)
+    options = feature_options(__doc__)
+    add_record_option(options)
+    args = options.parse_args()
     sets: Sets = {
         name: ([from_json(one) for one in columns["features"]], np.array(columns["ratings"]))
-        for name, columns in saved.items()
+        for name, columns in kept_features(args, features_and_ratings).items()
     }
-    print(f"{by_set(sets)}\n")
+    values = agreement_by_set(sets)
+    print(f"{by_set(values)}\n")
     for variant in VARIANTS:
-        print(f"\n{table(sets, variant)}\n\n{beside_parts(sets, variant)}")
-        for line in rehearsal(sets, variant):
-            print(f"\n{line}")
+        constants, chosen, left_out = table(sets, variant), *rehearsal(sets, variant)
+        print(
+            f"\n`{variant}`: mean of {len(sets)} sets {values['mean of sets'][variant]:.3f}.\n\n{constants}\n\n"
+            f"{beside_parts(sets, variant)}\n\n{chosen}\n\n"
+            f"`{variant}`, each set by what was chosen on the other kinds: mean {left_out:.3f}."
+        )
+        values[variant] = {"constants": constants.splitlines(), "left out": left_out}
+    if args.record:
+        record(f"forms.{args.preset}", values)
 
 
 def saved_features(text: str | None, compute: Callable[[RatedSet, ModelCalls], Any]) -> dict[str, Any]:
     """Return by set what ``compute`` finds, or what an earlier call of the command saved; ``text`` is its help."""
+    return kept_features(feature_options(text).parse_args(), compute)
+
+
+def feature_options(text: str | None) -> argparse.ArgumentParser:
+    """Make the options of a command that works on saved features; ``text`` is its help."""
     options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
     options.add_argument("--features", type=Path, required=True, help="where the features are saved")
     options.add_argument("--preset", default="mini")
     options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
-    args = options.parse_args()
+    return options
+
+
+def kept_features(args: argparse.Namespace, compute: Callable[[RatedSet, ModelCalls], Any]) -> dict[str, Any]:
+    """Return by set what the file of features holds; ``compute`` adds the sets that are not there."""
     VARIANTS.update({name: resolve_settings(args.preset, name).plus for name in VARIANTS})
     path: Path = args.features
     saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -219,8 +239,8 @@ def alone(features: Features) -> Features:
     )
 
 
-def by_set(sets: Sets) -> str:
-    """Write Pearson's r by set, and the means of the sets and of the kinds."""
+def agreement_by_set(sets: Sets) -> dict[str, Any]:
+    """Compute Pearson's r of the variants and of their parts by set, and the means of sets and of kinds."""
     columns: dict[str, Callable[[Sequence[Features]], Floats]] = {
         name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
         for name, config in VARIANTS.items()
@@ -229,21 +249,46 @@ def by_set(sets: Sets) -> str:
     columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
     columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
     found = {
-        name: [pearson(column(rows), ratings) for column in columns.values()]
+        name: {title: pearson(column(rows), ratings) for title, column in columns.items()}
         for name, (rows, ratings) in sets.items()
     }
-    lines = [f"| set | candidates | {' | '.join(columns)} |", f"|---|---:|{'---:|' * len(columns)}"]
-    lines += [
-        f"| {name} | {len(sets[name][0])} | {' | '.join(f'{r:.3f}' for r in row)} |" for name, row in found.items()
-    ]
     kinds = [[found[name] for name in names if name in found] for names in KINDS.values()]
-    means = {
-        f"mean of {len(found)} sets": np.mean(list(found.values()), axis=0),
-        "mean of kinds": np.mean([np.mean(rows, axis=0) for rows in kinds if rows], axis=0),
+    return {
+        "sets": {name: {"candidates": len(sets[name][0]), **values} for name, values in found.items()},
+        "mean of sets": _means(found.values()),
+        "mean of kinds": _means([_means(of_kind) for of_kind in kinds if of_kind]),
     }
-    return "\n".join(
-        [*lines, *(f"| {name} | | {' | '.join(f'{r:.3f}' for r in row)} |" for name, row in means.items())]
-    )
+
+
+def _means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the means of dicts with the same keys."""
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return {name: float(np.mean(values)) for name, values in columns.items()}
+
+
+def by_set(values: Mapping[str, Any]) -> str:
+    """Write Pearson's r by set, and the means."""
+    titles = list(values["mean of sets"])
+    rows = [["set", "candidates", *titles]]
+    for name, found in [
+        *values["sets"].items(),
+        (f"mean of {len(values['sets'])} sets", values["mean of sets"]),
+        ("mean of kinds", values["mean of kinds"]),
+    ]:
+        rows.append([name, str(found.get("candidates", "")), *(f"{found[title]:.3f}" for title in titles)])
+    return markdown(rows)
+
+
+def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Write the tables of each preset."""
+    made = {}
+    for preset, values in recorded.items():
+        made[f"{preset} sets"] = by_set(values)
+        made |= {f"{preset} {name}": "\n".join(values[name]["constants"]) for name in VARIANTS}
+    return made
 
 
 def likelihood(features: Features, config: PlusConfig) -> float:
@@ -271,8 +316,7 @@ def table(sets: Sets, variant: str) -> str:
         by_kind = [[gains[one] for one in names if one in gains] for names in KINDS.values()]
         cells = [f"{np.mean(values):+.0f}" if values else "" for values in by_kind]
         lines.append(f"| {name} | {interval([one for one in by_kind if one])} | {' | '.join(cells)} |")
-    mean = float(np.mean(list(as_it_is.values())))
-    return f"`{variant}`: mean of {len(sets)} sets {mean:.3f}.\n\n" + "\n".join(lines)
+    return "\n".join(lines)
 
 
 def beside_parts(sets: Sets, variant: str) -> str:
@@ -314,8 +358,8 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
     return {name: np.array([part(one) for one in rows]) for name, part in parts.items()}
 
 
-def rehearsal(sets: Sets, variant: str) -> list[str]:
-    """Say what constants that are chosen on the other kinds bring on each kind, beside R + .5 C."""
+def rehearsal(sets: Sets, variant: str) -> tuple[str, float]:
+    """Write what constants chosen on the other kinds bring on each kind, beside R + .5 C; and the mean."""
     config = VARIANTS[variant]
 
     def agreement(kinds: Sequence[str], changes: Changes) -> list[float]:
@@ -340,10 +384,7 @@ def rehearsal(sets: Sets, variant: str) -> list[str]:
         f"| `{variant}`, kind left out | chosen on the others | as it is | R + .5 C | changed |",
         "|---|---:|---:|---:|---|",
     ]
-    return [
-        "\n".join([*head, *lines]),
-        f"`{variant}`, each set by what was chosen on the other kinds: mean {np.mean(left_out):.3f}.",
-    ]
+    return "\n".join([*head, *lines]), float(np.mean(left_out))
 
 
 def choose(mean: Callable[[Changes], float]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score import MarsScorer
+from research.results import add_record_option, markdown, record
 
 LADDERS = Path(__file__).parent / "ladders.jsonl"
 VARIANTS = ("fast", "plus", "paper")
@@ -29,11 +30,14 @@ def main() -> None:
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
     options.add_argument("--variants", default=",".join(VARIANTS), help=f"default: {','.join(VARIANTS)}")
+    add_record_option(options)
     args = options.parse_args()
     scores = {
         variant: score_ladders(MarsScorer(args.preset, variant=variant, store=args.store))
         for variant in args.variants.split(",")
     }
+    if args.record:
+        record(f"ladders.{args.preset}", figures(scores))
     print(to_markdown(scores))
 
 
@@ -50,26 +54,35 @@ def in_order(scores: Scores, better: str, worse: str) -> float:
     return sum(one[better] > one[worse] for one in scores) / len(scores)
 
 
+def figures(scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """Return, by variant, the mean score of each kind and the share of ladders in each order, in percent."""
+    return {
+        variant: {
+            "means": {kind: sum(one[kind] for one in ladders) / len(ladders) for kind in KINDS},
+            "orders": {f"{better} > {worse}": 100 * in_order(ladders, better, worse) for better, worse in ORDERS},
+        }
+        for variant, ladders in scores.items()
+    }
+
+
 def to_markdown(scores: Mapping[str, Scores]) -> str:
-    """Both tables, a column for each variant."""
-    means = {
-        kind: [f"{sum(one[kind] for one in ladders) / len(ladders):.3f}" for ladders in scores.values()]
-        for kind in KINDS
-    }
-    shares = {
-        f"{better} > {worse}": [f"{in_order(ladders, better, worse):.0%}" for ladders in scores.values()]
-        for better, worse in ORDERS
-    }
-    return f"{_table('mean score', scores, means)}\n\n{_table('ladders in order', scores, shares)}"
+    """Write both tables, a column for each variant."""
+    return "\n\n".join(tables({"": figures(scores)}).values())
 
 
-def _table(corner: str, columns: Mapping[str, Any], rows: Mapping[str, Sequence[str]]) -> str:
-    lines = [
-        [corner, *columns],
-        ["---", *["--:"] * len(columns)],
-        *([name, *cells] for name, cells in rows.items()),
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Write the tables of each preset."""
+    made = {}
+    for preset, variants in recorded.items():
+        for name, corner, form in (("means", "mean score", "{:.3f}"), ("orders", "ladders in order", "{:.0f}%")):
+            rows = {
+                kind: [form.format(of_variant[name][kind]) for of_variant in variants.values()]
+                for kind in next(iter(variants.values()))[name]
+            }
+            made[f"{preset} {name}"] = markdown(
+                [[corner, *variants], *([kind, *row] for kind, row in rows.items())]
+            )
+    return made
 
 
 if __name__ == "__main__":

@@ -12,11 +12,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mars_score import MarsScorer
+from research.results import add_record_option, markdown, record
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 VARIANTS = ("plus",)
@@ -64,46 +65,60 @@ def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
             yield Rated("unrelated", other["references"][0], *against)
 
 
-def table(rows: Sequence[Rated], scores: Mapping[str, Sequence[float]]) -> str:
-    """Write the Markdown table.
-
-    Args:
-        rows: the candidates.
-        scores: by variant, one score per row.
-    """
+def figures(rows: Sequence[Rated], scores: Sequence[float]) -> dict[str, Any]:
+    """Return of each kind the number of rows, the mean score, and the 10th and the 90th percentile."""
     groups = defaultdict(list)
-    for index, row in enumerate(rows):
-        groups[row.kind].append(index)
-    lines = [
-        f"| candidate | rows | {' | '.join(f'`{variant}`' for variant in scores)} |",
-        f"|---|---:|{'---:|' * len(scores)}",
-    ]
+    for row, score in zip(rows, scores, strict=True):
+        groups[row.kind].append(score)
+    return {
+        kind: {
+            "rows": len(groups[kind]),
+            "mean": np.mean(groups[kind]),
+            "low": np.percentile(groups[kind], 10),
+            "high": np.percentile(groups[kind], 90),
+        }
+        for kind in KINDS
+    }
+
+
+def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Write the table of each preset, a column for each variant."""
+    return {preset: _table(of_preset["kinds"]) for preset, of_preset in recorded.items()}
+
+
+def _table(variants: Mapping[str, Any]) -> str:
+    first = next(iter(variants.values()))
+    rows = [["candidate", "rows", *(f"`{variant}`" for variant in variants)]]
     for kind, title in KINDS.items():
-        values = (np.asarray(column)[groups[kind]] for column in scores.values())
-        cells = " | ".join(map(_cell, values))
-        lines.append(f"| {title} | {len(groups[kind])} | {cells} |")
-    return "\n".join(lines)
-
-
-def _cell(values: np.ndarray) -> str:
-    low, high = np.percentile(values, [10, 90])
-    return f"{values.mean():.2f} ({low:.2f} to {high:.2f})"
+        cells = [
+            f"{one[kind]['mean']:.2f} ({one[kind]['low']:.2f} to {one[kind]['high']:.2f})"
+            for one in variants.values()
+        ]
+        rows.append([title, str(first[kind]["rows"]), *cells])
+    return markdown(rows)
 
 
 def main() -> None:
     """Score the examples and print the table."""
     options = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    options.add_argument("--preset", default=None)
+    options.add_argument("--preset", default="mini")
     options.add_argument("--variants", default=",".join(VARIANTS), help=f"default: {','.join(VARIANTS)}")
     options.add_argument("--store", default=None)
+    add_record_option(options)
     args = options.parse_args()
     rows = list(rows_of_examples())
     _, *columns, tasks = (list(column) for column in zip(*rows, strict=True))
-    scores = {
-        variant: MarsScorer(args.preset, variant=variant, store=args.store).score(*columns, tasks=tasks).scores
+    found = {
+        variant: MarsScorer(args.preset, variant=variant, store=args.store).score(*columns, tasks=tasks)
         for variant in args.variants.split(",")
     }
-    print(table(rows, scores))
+    values = {
+        "kinds": {variant: figures(rows, result.scores) for variant, result in found.items()},
+        "signature": {variant: result.signature.short for variant, result in found.items()},
+    }
+    if args.record:
+        record(f"typical_values.{args.preset}", values)
+    print(tables({args.preset: values})[args.preset])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,127 @@
+"""One file of results: the figures that commands measured, and the pages that show them.
+
+    python -m research.results    # writes all figures of the pages anew; needs no models
+
+Commands that measure write to research/results.json with ``--record``. A page shows what is there in two ways:
+
+- A comment behind a figure names it: ``.513<!-- forms.medium.mean of sets.plus -->``. The figure is written anew
+  with as many decimals as it has.
+- ``<!-- results: ladders mini means -->`` names the table below it, here of ``tables`` in ``research/ladders.py``.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).with_suffix(".json")
+DIGITS = 6  # that are kept
+FIGURE = re.compile(r"([\w.+#-]+)<!-- (\w[^:]*?) -->")
+TABLE = re.compile(r"(<!-- results: (\w+) (.+?) -->)\n(?:\|.*\n)*")
+
+
+def main() -> None:
+    """Write the pages anew and print the names of those that changed."""
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if (changed := page(text)) != text:
+            path.write_text(changed, encoding="utf-8")
+            print(path.relative_to(ROOT))
+
+
+def add_record_option(options: argparse.ArgumentParser) -> None:
+    """Add ``--record`` to the options of a command that measures."""
+    options.add_argument("--record", action="store_true", help="write the figures to research/results.json")
+
+
+def record(name: str, values: Mapping[str, Any]) -> None:
+    """Keep figures in place of those of an earlier measurement.
+
+    Args:
+        name: the command and, behind a dot, what tells its runs apart: ``"ladders.mini"``.
+        values: numbers, text, and lists and dicts of them.
+    """
+    results = read()
+    *groups, last = name.split(".")
+    place = results
+    for group in groups:
+        place = place.setdefault(group, {})
+    place[last] = rounded(values)
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def rounded(value: Any) -> Any:
+    """Round the numbers of plain data."""
+    if isinstance(value, Mapping):
+        return {str(name): rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return value if isinstance(value, str | int) else round(float(value), DIGITS)
+
+
+def read() -> dict[str, Any]:
+    """Read all figures."""
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return results
+
+
+def pages() -> list[Path]:
+    """Return the pages of the project that show figures."""
+    found = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("*/README.md"),
+        *ROOT.glob("research/**/*.md"),
+    ]
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(set(found))}
+    return [path for path, text in texts.items() if FIGURE.search(text) or TABLE.search(text)]
+
+
+def page(text: str) -> str:
+    """Return the text of a page with its figures as they are in the file of results.
+
+    Raises:
+        KeyError: a comment names a figure or a table that is not there.
+    """
+    results = read()
+
+    def figure(match: re.Match[str]) -> str:
+        return f"{written(value_of(results, match[2]), match[1])}<!-- {match[2]} -->"
+
+    def table(match: re.Match[str]) -> str:
+        made = import_module(f"research.{match[2]}").tables(results[match[2]])
+        return f"{match[1]}\n{made[match[3]]}\n"
+
+    return TABLE.sub(table, FIGURE.sub(figure, text))
+
+
+def value_of(results: Mapping[str, Any], name: str) -> Any:
+    """Return a figure by its name, ``GROUP.GROUP.NAME``."""
+    value: Any = results
+    for part in name.split("."):
+        if part not in value:
+            raise KeyError(f"research/results.json has no figure {name!r}: no {part!r} among {', '.join(value)}")
+        value = value[part]
+    return value
+
+
+def written(value: Any, before: str) -> str:
+    """Write a figure as the one before it is written: its decimals, its sign, and whether a 0 leads it."""
+    if isinstance(value, str):
+        return value
+    number = f"{value:{'+' if before.startswith('+') else ''}.{len(before.partition('.')[2])}f}"
+    return number if re.match(r"[+-]?\d", before) else re.sub(r"^([+-]?)0\.", r"\1.", number)
+
+
+def markdown(rows: list[list[str]]) -> str:
+    """Write a table whose first row is its heading and whose first column is text."""
+    lines = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
