@@ -1,7 +1,7 @@
 """The values that pass between the parts of MARS: rows, terms and scores. Imports aspects alone of the package."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mars_score.aspects import Aspects
@@ -159,7 +159,7 @@ class RowScore:
     references: tuple[ReferenceScore, ...] = ()
     samples: tuple[SampleScore, ...] = ()
     notices: frozenset[str] = frozenset()
-    aspects: Aspects = Aspects()
+    aspects: Aspects = field(default_factory=Aspects)
 
     @property
     def texts(self) -> tuple[str, ...]:
