@@ -253,6 +253,35 @@ def test_names_of_systems(compare, run, tmp_path):
     assert "needs at least two files" in err
 
 
+def test_the_example_brings_its_own_files(run, tmp_path, monkeypatch, word_models):
+    """Their rows are such that metrics of words are misled."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("compare", "--example", *OPTIONS, "--json")
+    assert code == 0
+    paths = [tmp_path / "mars-example" / f"{name}.jsonl" for name in ("other_words", "same_words")]
+    assert all(str(path.relative_to(tmp_path)) in err for path in paths)
+    systems = json.loads(out)["systems"]
+    assert [system["name"] for system in systems] == ["same_words", "other_words"]  # by the words in common
+    assert systems[1]["interval"]
+    assert run("compare", "--example", *OPTIONS, "--json")[1] == out
+    code, _, err = run("compare", paths[0], "--example", *OPTIONS)
+    assert (code, "--example brings files of its own" in err) == (2, True)
+    paths[0].write_text("{}", "utf-8")
+    code, _, err = run("compare", "--example", *OPTIONS)
+    assert (code, paths[0].read_text("utf-8")) == (2, "{}")
+    assert "other_words.jsonl" in err
+    assert run("compare", *OPTIONS)[0] == 2
+
+
+@pytest.mark.slow
+def test_the_example_is_ranked_as_a_reader_would(presets_as_they_are, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ("--preset", "mini", "--variant", "plus", "--json", "--rows", 0)
+    found = json.loads(run("compare", "--example", *options)[1])
+    assert [system["name"] for system in found["systems"]] == ["other_words", "same_words"]
+    assert found["pairs"][0]["p"] < 0.01
+
+
 def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_models):
     """Columns may have plural names in one of them; a row of CSV may span lines."""
     ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.jsonl"

@@ -8,12 +8,13 @@ import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
-from mars_score.data.files import RowFile, read_rows
+from mars_score.data.files import RowFile, read_rows, row_line
 from mars_score.data.values import one_line
 from mars_score.rows import Row
 from mars_score.runtime import progress_bars
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
     from mars_score.stats.resampling import Interval
 
+EXAMPLE = "mars-example"  # folder that --example makes
+
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
@@ -30,7 +33,9 @@ def add_parser(commands: Any) -> None:
     example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --variant plus --table latex"
     parser = commands.add_parser("compare", help=text, description=text, epilog=example)
     add = parser.add_argument
-    add("files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same")
+    add("files", metavar="FILE", nargs="*", help="of each system its candidates, the other columns being the same")
+    text = f"write two small files to the folder {EXAMPLE} and compare these"
+    add("--example", action="store_true", help=text)
     add_column_options(parser, ("prediction", "reference", "context"))
     add(
         "--group-column",
@@ -53,8 +58,13 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compare and print; see :func:`mars_score.cli.main` for errors."""
+    if args.example and args.files:
+        raise ValueError(f"--example brings files of its own; leave out {args.files[0]}, or --example")
+    if args.example:
+        args.files = _write_example(Path(EXAMPLE))
     if len(args.files) < 2:
-        raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
+        given = f"{args.files[0]} alone" if args.files else "none"
+        raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
     if args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.samples_column and args.samples_from_others:
@@ -92,6 +102,30 @@ def run(args: argparse.Namespace) -> None:
     for row in shown["most_different"]:
         row["lines"] = {name: file.line(row["row"]) for name, file in places.items()}
     print(json.dumps(shown))  # in ASCII: safe on any terminal
+
+
+def _write_example(folder: Path) -> list[str]:
+    """Write a file for each of two systems, and say so; returns their paths.
+
+    Raises:
+        ValueError: another text is in the place of one of them.
+        OSError: a file cannot be written.
+    """
+    rows = [json.loads(line) for line in (files(__package__) / "example.jsonl").read_text("utf-8").splitlines()]
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for system in ("other_words", "same_words"):
+        path = folder / f"{system}.jsonl"
+        columns = (
+            {"prediction": row[system], "reference": row["reference"], "context": row["context"]} for row in rows
+        )
+        text = "".join(map(row_line, columns))
+        if path.exists() and path.read_text("utf-8") != text:
+            raise ValueError(f"{path} is not the example's file; move it, or compare it without --example")
+        path.write_text(text, "utf-8")
+        paths.append(str(path))
+    print_notices([f"wrote {' and '.join(paths)}"])
+    return paths
 
 
 def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
