@@ -28,6 +28,9 @@ class Aspects(NamedTuple):
     repetition: float | None = None
     supported: float | None = None
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:.2f}" for name, value in self._asdict().items() if value is not None)
+
 
 def find_aspects(
     terms: Iterable[Term], log_p: LogProbability | None = None, judgements: Sequence[Judgement] = ()

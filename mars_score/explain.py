@@ -67,7 +67,12 @@ class _Explainer:
             matches.append(Match("context", nearest, cosines[nearest]))
         verdicts = [verdict_on(one, row, self._model) for one in self._judgements.get(row, ())]
         return Explanation(
-            row.candidate, score.score, score.terms, tuple(matches), tuple(one for one in verdicts if one)
+            row.candidate,
+            score.score,
+            score.terms,
+            tuple(matches),
+            tuple(one for one in verdicts if one),
+            score.aspects,
         )
 
     def _match(self, candidate: str, kind: str, similarity: float, text: str) -> Match:

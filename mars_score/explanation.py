@@ -2,11 +2,12 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from mars_score.aspects import Aspects
 from mars_score.rows import Term
 
 CSS = Path(__file__).with_name("explanation.css")
@@ -84,6 +85,7 @@ class Explanation:
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
         verdicts: on sentences of the candidate, where there are some (:func:`mars_score.verdicts.verdict_on`).
+        aspects: single sides of the candidate.
     """
 
     candidate: str
@@ -91,6 +93,7 @@ class Explanation:
     terms: tuple[Term, ...] = ()
     matches: tuple[Match, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    aspects: Aspects = field(default_factory=Aspects)
 
     @property
     def points(self) -> dict[str, float]:
@@ -99,20 +102,21 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return {**asdict(self), "points": self.points}
+        return {**asdict(self), "points": self.points, "aspects": self.aspects._asdict()}
 
-    def sums(self) -> list[str]:
-        """Return a line for each term that adds something."""
-        return [
+    def lines(self) -> list[str]:
+        """Return a line for each term that adds something, and one of the aspects."""
+        sums = [
             f"{term.name}: {term.weight:.2f} x {term.value:.3f} = {self.points[term.name]:.3f}"
             for term in self.terms
             if term.value
         ]
+        return [*sums, f"aspects: {self.aspects}"] if str(self.aspects) else sums
 
     def __str__(self) -> str:
         lines = [
             f"{self.score:.4f}  {self.candidate or '(blank candidate)'}",
-            *(f"  {line}" for line in self.sums()),
+            *(f"  {line}" for line in self.lines()),
         ]
         for match in self.matches:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
@@ -171,9 +175,9 @@ def page_of(explanations: Sequence[Explanation]) -> str:
 
 
 def _section(explanation: Explanation) -> str:
-    sums = "<br>".join(map(escape, explanation.sums()))
+    lines = "<br>".join(map(escape, explanation.lines()))
     parts = [*map(verdict_page, explanation.verdicts), *map(match_page, explanation.matches)]
     return (
         f"<section><p><b>{explanation.score:.3f}</b> {escape(explanation.candidate)}</p>"
-        f'<p class="mars-legend">{sums}</p><div class="mars-explained">{"".join(parts)}</div></section>'
+        f'<p class="mars-legend">{lines}</p><div class="mars-explained">{"".join(parts)}</div></section>'
     )

@@ -40,7 +40,8 @@ class JudgeResult(TypedDict):
         score: higher is better, mostly in [0, 1].
         passed: whether the score is at least the threshold; None without one.
         reason: the score and what it comes from.
-        metadata: ``terms`` (value and weight by name), ``verdicts``, ``notices`` and ``signature``.
+        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None: not known),
+            ``verdicts``, ``notices`` and ``signature``.
     """
 
     score: float
@@ -95,13 +96,15 @@ def judge_by(
         raise TypeError(f"output must be a text, got {type(output).__name__}; judge each text by itself")
     columns = [[value] if value is not None else None for value in (reference, context)]
     result = scorer.score([output], *columns, explain=True)
-    explanation = result.explanations[0]
+    explanation, percentile = result.explanations[0], result.percentiles[0]
     return {
         "score": result.score,
         "passed": None if threshold is None else result.score >= threshold,
         "reason": f"{result.score:.2f}: {'; '.join(_reasons(explanation, result))}",
         "metadata": {
             "terms": {term.name: {"value": term.value, "weight": term.weight} for term in explanation.terms},
+            "aspects": explanation.aspects._asdict(),
+            "percentile": percentile and percentile._asdict(),
             "verdicts": [asdict(verdict) for verdict in explanation.verdicts],
             "notices": list(result.notices),
             "signature": str(result.signature),

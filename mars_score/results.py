@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from mars_score.aspects import Aspects
 from mars_score.explanation import Explanation, page_of
+from mars_score.percentiles import Percentile, find_percentiles
 from mars_score.rows import AugmentedReference, Infill, ReferenceScore, Row, RowScore, SampleScore, Term
 from mars_score.signature import Signature
 from mars_score.text import as_prose
@@ -48,6 +50,14 @@ class MarsResult:
         """Return the mean over rows, rounded once, so that it does not depend on their order; 0.0 for no rows."""
         return statistics.mean(self.scores) if self.rows else 0.0
 
+    @property
+    def percentiles(self) -> list[Percentile | None]:
+        """Return where each score stands among rated candidates, in input order.
+
+        None where nothing is known: see :func:`mars_score.percentiles.find_percentiles`.
+        """
+        return find_percentiles(self.texts, self.rows, self.signature)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dicts, strings and numbers, ready for JSON."""
         return {
@@ -56,7 +66,10 @@ class MarsResult:
             "signature": str(self.signature),
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
-            "rows": [row_to_dict(row) for row in self.rows],
+            "rows": [
+                row_to_dict(row) | {"percentile": percentile and percentile._asdict()}
+                for row, percentile in zip(self.rows, self.percentiles, strict=True)
+            ],
             **({"explanations": [one.to_dict() for one in self.explanations]} if self.explanations else {}),
         }
 
@@ -65,9 +78,10 @@ class MarsResult:
         return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return per candidate a dict of its row's number, the texts, the score as ``"mars"``, and its terms.
+        """Return per candidate a dict of its row's number, the texts, the score as ``"mars"``, and details.
 
         ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
+        ``"aspects"`` is one by their names, and ``"percentile"`` one of a :class:`Percentile`, or None.
         """
         return [
             {
@@ -79,13 +93,17 @@ class MarsResult:
                 "mars": row.score,
                 "terms": {term.name: term.value for term in row.terms},
                 "weights": {term.name: term.weight for term in row.terms},
+                "aspects": row.aspects._asdict(),
+                "percentile": percentile and percentile._asdict(),
                 "samples": [sample.text for sample in row.samples],
             }
-            for number, texts, row in zip(self.numbers, self.texts, self.rows, strict=True)
+            for number, texts, row, percentile in zip(
+                self.numbers, self.texts, self.rows, self.percentiles, strict=True
+            )
         ]
 
     def to_pandas(self) -> Any:
-        """Return ``to_records`` as a pandas frame; terms and weights are columns such as ``terms.references``.
+        """Return ``to_records`` as a pandas frame; what is in dicts becomes columns such as ``terms.references``.
 
         Raises:
             ImportError: pandas is missing.
@@ -97,7 +115,7 @@ class MarsResult:
     def _repr_html_(self) -> str:
         """Show the mean, and the explanations of the lowest rows where there are any, in a notebook."""
         texts = zip(self.texts, self.rows, strict=True)
-        plain = [Explanation(text.candidate, row.score, row.terms) for text, row in texts]
+        plain = [Explanation(text.candidate, row.score, row.terms, aspects=row.aspects) for text, row in texts]
         lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score)[:_SHOWN]
         left = len(self.rows) - len(lowest)
         more = f"<p>The lowest {len(lowest)}; {left} more.</p>" if left else ""
@@ -126,6 +144,7 @@ def row_to_dict(row: RowScore) -> dict[str, Any]:
             for reference in row.references
         ],
         "samples": [asdict(sample) for sample in row.samples],
+        "aspects": row.aspects._asdict(),
     }
 
 
@@ -141,4 +160,5 @@ def row_from_dict(stored: Mapping[str, Any], notices: Iterable[str] = ()) -> Row
     )
     terms = tuple(Term(**term) for term in stored["terms"])
     samples = tuple(SampleScore(**sample) for sample in stored["samples"])
-    return RowScore(stored["score"], terms, references, samples, frozenset(notices))
+    aspects = Aspects(**stored["aspects"])
+    return RowScore(stored["score"], terms, references, samples, frozenset(notices), aspects)

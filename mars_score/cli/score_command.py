@@ -105,6 +105,7 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
 
 def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
     """Print one JSON object, in ASCII and so safe on any terminal; details row by row, however many."""
+    from mars_score.percentiles import find_percentiles
     from mars_score.results import row_to_dict
 
     signature = run.signature
@@ -123,9 +124,10 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         print(json.dumps(shown))
         return
     opening = json.dumps(shown).removesuffix("}") + ', "rows": ['
-    for _, scored in run.scores():
-        for row in scored:
-            sys.stdout.write(opening + json.dumps(row_to_dict(row)))
+    for chunk, scored in run.scores():
+        for row, percentile in zip(scored, find_percentiles(chunk.rows, scored, signature), strict=True):
+            details = row_to_dict(row) | {"percentile": percentile and percentile._asdict()}
+            sys.stdout.write(opening + json.dumps(details))
             opening = ", "
     print("]}")
 
@@ -137,6 +139,8 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
     print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
     print_line(f"signature {run.signature}")
+    if standing := _standing(run):
+        print_line(standing)
     for notice in summary.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     partial = not detailed and len(summary.shown) < len(summary.scores)
@@ -151,6 +155,20 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         for line in str(explanation).split("\n"):
             indent = len(line) - len(line.lstrip(" "))
             print_line(" " * indent + one_line(line))
+
+
+def _standing(run: Run) -> str:
+    """Say where the rows stand among rated candidates on average; "" where that is known of none."""
+    from mars_score.percentiles import find_percentiles, mean_percentile
+
+    signature, found = run.signature, []
+    for chunk, scored in run.scores():
+        found += find_percentiles(chunk.rows, scored, signature)
+    known = [one for one in found if one is not None]
+    if not known:
+        return ""
+    of_rows = "" if len(known) == len(found) else f" ({len(known)} of {len(found)} rows)"
+    return f"on average{of_rows} {mean_percentile(known)}"
 
 
 def _print_details(run: Run) -> None:
