@@ -62,12 +62,14 @@ def run(args: argparse.Namespace) -> int:
     with complete_run(args, "score") as (a_run, folder):
         summary = a_run.summary(args.explain)
         explanations = a_run.explain([row.row for row in summary.lowest[: args.explain]])
-        if args.out is not None:
-            write(a_run.output(), folder, args.out)
-        if args.out != "-":
-            show = _show_json if args.json else _show_text
-            show(a_run, summary, explanations, args.detailed)
         failures = list(_failures(a_run, summary.mean, args.fail_under, args.fail_rows_under))
+        standing = "" if args.json or args.out == "-" else _standing(a_run)
+        if args.out is not None:
+            write(a_run.output(), folder, args.out)  # Perhaps in the place of the input.
+        if args.json:
+            _show_json(a_run, summary, explanations, args.detailed)
+        elif args.out != "-":
+            _show_text(a_run, summary, standing, explanations, args.detailed)
     for line in failures:
         print_error(line)
     return 3 if failures else 0
@@ -132,14 +134,16 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     print("]}")
 
 
-def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
+def _show_text(
+    run: Run, summary: Summary, standing: str, explanations: Sequence[Explanation], detailed: bool
+) -> None:
     """Print score, signature, notices and some rows, or all of them."""
     interval = "no interval: fewer than 10 contexts"
     if ends := summary.interval:
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
     print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
     print_line(f"signature {run.signature}")
-    if standing := _standing(run):
+    if standing:
         print_line(standing)
     for notice in summary.notices.sentences(lines=True):
         print_line(f"notice: {notice}")

@@ -1,0 +1,162 @@
+"""How the aspects of a row agree with what people rated apart: fluency, consistency and so on.
+
+    python -m research.aspects DATA/*.jsonl --preset mini --rows 40 --features FEATURES.json
+
+Takes the features that :mod:`research.forms` saved of the same candidates (or computes them), and prints Pearson's
+r of each aspect with each rating of each set, and means by kind of rating: of all sets, and of the summaries, which
+are to follow from their contexts. "Mean of sentences" is another form of ``supported``, the mean over sentences in
+place of the least. ``--record`` keeps the figures for research/aspects.md.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mars_score.aspects import Aspects, find_aspects
+from mars_score.metrics.plus import Features, PlusConfig, plus
+from research.agreement import drawn, pearson
+from research.forms import (
+    VARIANTS,
+    Floats,
+    feature_options,
+    features_and_ratings,
+    for_task,
+    from_json,
+    kept_features,
+)
+from research.results import add_record_option, markdown, record
+from research.sets import TASKS, read_sets
+
+MEAN = "mean of sentences"
+OURS = (*Aspects._fields, MEAN)
+# Kinds of ratings, by their names in the sets.
+KINDS = {
+    "content": (
+        *("informativeness", "datacoverage", "nothing_missing", "litepyramid_recall", "correct", "grade"),
+        "meaning",
+    ),
+    "relevance": ("relevance", "maintains_context", "fits"),
+    "consistency": ("consistency", "correctness", "nothing_added", "groundedness", "uses_knowledge"),
+    "coherence": ("coherence", "textstructure", "reasonable"),
+    "fluency": ("fluency", "naturalness", "natural", "understandability", "understandable", "clarity"),
+}
+
+
+def main() -> None:
+    """Compute the aspects of each set, and print."""
+    options = feature_options(__doc__)
+    add_record_option(options)
+    args = options.parse_args()
+    saved = kept_features(args, features_and_ratings)
+    found = {}
+    for file in map(Path, args.files):
+        features = [from_json(one) for one in saved[file.stem]["features"]]
+        ours = columns([aspects_of(one, VARIANTS["plus"]) for one in features])
+        human = ratings_by_name(file, args.rows, saved[file.stem]["ratings"])
+        found[file.stem] = {"candidates": len(features), "ratings": agreement(ours, human)}
+    summaries = {name: one for name, one in found.items() if TASKS.get(name) == "summary"}
+    values = {"sets": found, "kinds": means(found), "kinds in summaries": means(summaries)}
+    print(f"{by_kind(values)}\n\n{by_set(values)}")
+    if args.record:
+        record(f"aspects.{args.preset}", values)
+
+
+def aspects_of(features: Features, config: PlusConfig) -> dict[str, float | None]:
+    """Return the aspects that a scored row has, and the other form of ``supported``."""
+    own = for_task(features, config, features.row.task)
+    aspects = find_aspects(plus(own, config), own.log_p, own.judgements)
+    entailed = [one.by_context.entailment for one in own.judgements if one.by_context]
+    return {**aspects._asdict(), MEAN: float(np.mean(entailed)) if entailed else None}
+
+
+def columns(rows: Sequence[Mapping[str, float | None]]) -> dict[str, Floats]:
+    """Return the aspects that all rows have, as columns."""
+    return {
+        name: np.array([row[name] for row in rows]) for name in OURS if all(row[name] is not None for row in rows)
+    }
+
+
+def ratings_by_name(file: Path, rows: int, overall: Sequence[float]) -> dict[str, Floats]:
+    """Read the single ratings of the candidates whose features were saved.
+
+    Args:
+        file: of the set; each line has an ``id`` and ``ratings`` by name.
+        rows: candidates of a set, about, with which the features were computed.
+        overall: the ratings that were saved with the features.
+
+    Raises:
+        ValueError: the features are those of other candidates.
+    """
+    (whole,) = read_sets([file])
+    rated = drawn(whole, rows)
+    rated = rated.where([bool(row.candidate) for row in rated.rows])
+    if rated.ratings != list(overall):
+        raise ValueError(f"{file.stem}: the saved features are of other candidates; give the --rows of then")
+    by_id = {one["id"]: one["ratings"] for one in map(json.loads, file.read_text(encoding="utf-8").splitlines())}
+    return {
+        name: np.array([by_id[one].get(name) for one in rated.ids], dtype=float) for name in by_id[rated.ids[0]]
+    }
+
+
+def agreement(ours: Mapping[str, Floats], human: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
+    """Compute by rating and aspect Pearson's r; without those where one side is constant."""
+    found = {}
+    for name, ratings in human.items():
+        rated = ~np.isnan(ratings)
+        pairs = {aspect: (values[rated], ratings[rated]) for aspect, values in ours.items()}
+        found[name] = {
+            aspect: pearson(*pair) for aspect, pair in pairs.items() if all(len(set(side)) > 1 for side in pair)
+        }
+    return found
+
+
+def means(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return the mean r of each aspect with each kind of rating, and over how many ratings it is."""
+    values = {}
+    for kind, names in KINDS.items():
+        of_kind = [row for one in found.values() for name, row in one["ratings"].items() if name in names and row]
+        by_aspect = {aspect: [row[aspect] for row in of_kind if aspect in row] for aspect in OURS}
+        values[kind] = {aspect: float(np.mean(column)) for aspect, column in by_aspect.items() if column}
+        values[kind]["ratings"] = len(of_kind)
+    return values
+
+
+def by_kind(values: Mapping[str, Any]) -> str:
+    """Write the means."""
+    rows = [["people rated", "ratings", *OURS]]
+    for name, where in (("kinds", ""), ("kinds in summaries", " of summaries")):
+        rows += [[f"{kind}{where}", str(row["ratings"]), *cells(row)] for kind, row in values[name].items()]
+    return markdown(rows)
+
+
+def by_set(values: Mapping[str, Any]) -> str:
+    """Write the agreement with each rating of each set."""
+    rows = [["set, rating", "candidates", *OURS]]
+    for name, one in values["sets"].items():
+        rows += [
+            [f"{name}, {rating}", str(one["candidates"]), *cells(row)]
+            for rating, row in one["ratings"].items()
+            if row
+        ]
+    return markdown(rows)
+
+
+def cells(row: Mapping[str, float]) -> list[str]:
+    """Write a value for each aspect; "" for none."""
+    return [f"{row[aspect]:.2f}" if aspect in row else "" for aspect in OURS]
+
+
+def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Write the tables of each preset."""
+    return {
+        f"{preset} {name}": write(values)
+        for preset, values in recorded.items()
+        for name, write in (("kinds", by_kind), ("sets", by_set))
+    }
+
+
+if __name__ == "__main__":
+    main()
