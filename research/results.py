@@ -4,8 +4,9 @@
 
 Commands that measure write to research/results.json with ``--record``. A page shows what is there in two ways:
 
-- A comment behind a figure names it: ``.513<!-- forms.medium.mean of sets.plus -->``. The figure is written anew
-  with as many decimals as it has.
+- A figure in a sentence has a mark, ``.513<!--1-->``. A comment at the end of the page, from ``<!-- figures`` to
+  ``-->``, says what the marks mean: ``1 forms.medium.mean of sets.plus | 2 ...``, on any number of lines. The
+  figure is written anew with as many decimals as it has.
 - ``<!-- results: ladders mini means -->`` names the table below it, here of ``tables`` in ``research/ladders.py``.
 """
 
@@ -20,7 +21,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).with_suffix(".json")
 DIGITS = 6  # that are kept
-FIGURE = re.compile(r"([\w.+#-]+)<!-- (\w[^:]*?) -->")
+FIGURE = re.compile(r"([\w.+#-]+)<!--(\d+)-->")
+NAMES = re.compile(r"^<!-- figures\n(.+?)\n-->$", flags=re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"(<!-- results: (\w+) (.+?) -->)\n(?:\|.*\n)*")
 
 
@@ -85,12 +87,23 @@ def page(text: str) -> str:
     """Return the text of a page with its figures as they are in the file of results.
 
     Raises:
-        KeyError: a comment names a figure or a table that is not there.
+        KeyError: a mark is not in the page's list, or a figure or a table not among the results.
+        ValueError: the list has marks that the page has not.
     """
     results = read()
+    listed = [name.strip() for names in NAMES.findall(text) for name in re.split(r"\||\n", names)]
+    names = dict(name.split(" ", 1) for name in listed)
+    if unused := names.keys() - {mark for _, mark in FIGURE.findall(text)}:
+        raise ValueError(
+            f"the page has no figure with the mark {', '.join(sorted(unused))}; take it out of the list"
+        )
 
     def figure(match: re.Match[str]) -> str:
-        return f"{written(value_of(results, match[2]), match[1])}<!-- {match[2]} -->"
+        if match[2] not in names:
+            raise KeyError(
+                f"{match[0]}: the mark is not in the comment <!-- figures at the end of the page; add it"
+            )
+        return f"{written(value_of(results, names[match[2]]), match[1])}<!--{match[2]}-->"
 
     def table(match: re.Match[str]) -> str:
         made = import_module(f"research.{match[2]}").tables(results[match[2]])

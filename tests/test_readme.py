@@ -1,7 +1,5 @@
 """The snippets of README and docs run, in order and in one namespace, and their tables say what the code says."""
 
-import contextlib
-import io
 import json
 import re
 import shlex
@@ -9,14 +7,15 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import jsonl
 import pytest
 
-from docs import settings
+from docs import settings, snippets
 from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES, presets
-from research import typical_values
+from research import ladders, results, typical_values
 
 ROOT = Path(__file__).parent.parent
 # Those with snippets; docs/scale.md needs a cluster, and test_recipes.py runs docs/recipes.md.
@@ -34,6 +33,9 @@ PAGES = {
 }
 
 
+COLUMNS = ("prediction", "reference", "context")
+
+
 def commands(program):
     """Command lines of the bash blocks that begin with ``program``, as lists of words without it."""
     blocks = re.findall(r"^```bash\n(.*?)^```$", "".join(PAGES.values()), flags=re.MULTILINE | re.DOTALL)
@@ -44,35 +46,25 @@ def commands(program):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working folder with the checkout's ``mars``, in which ``evaluate.load("mars")`` works."""
+    """A working folder with the pages' files and the checkout's ``mars``, for ``evaluate.load("mars")``."""
     shutil.copytree(ROOT / "mars", tmp_path / "mars")
     pattern = r"in this `([\w.]+)`:\n\n```jsonl\n(.*?)^```$"
     files = dict(re.findall(pattern, "".join(PAGES.values()), flags=re.MULTILINE | re.DOTALL))
-    assert set(files) == {"rows.jsonl", "rated.jsonl", "sampled.jsonl"}
+    assert set(files) == {"rated.jsonl", "sampled.jsonl"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    shutil.copy(tmp_path / "rows.jsonl", tmp_path / "other.jsonl")
+    rows = [json.loads(line) for line in files["sampled.jsonl"].splitlines()]
+    for name in ("rows.jsonl", "other.jsonl"):
+        jsonl.write(tmp_path / name, [{column: row[column] for column in COLUMNS} for row in rows])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def run_snippets():
-    """All python blocks, in one namespace; returns what they leave, and what each printed beside what is shown."""
-    namespace, printed = {"__name__": "readme"}, []
-    pattern = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", flags=re.MULTILINE | re.DOTALL)
-    for page, text in PAGES.items():
-        for block in pattern.finditer(text):
-            before = "\n" * text[: block.start(1)].count("\n")  # faults name the page's line
-            with contextlib.redirect_stdout(io.StringIO()) as output:
-                exec(compile(before + block[1], page, "exec"), namespace)
-            if block[2]:
-                printed.append((output.getvalue(), block[2]))
-    return namespace, printed
-
-
 @pytest.mark.usefixtures("tiny_mini", "folder")
 def test_python():
-    left, _ = run_snippets()
+    left = {"__name__": "readme"}
+    for name, text in PAGES.items():
+        snippets.run_page(name, text, left)
     assert left["mars"].compute(**left["rows"])["mars"] == pytest.approx(left["result"].score, abs=1e-6)
     assert left["found"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
 
@@ -87,17 +79,9 @@ def assert_printed(ours, shown, tolerance=0.011):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are", "folder", "store_with_mini")
-def test_what_is_printed_is_what_is_shown(capsys):
-    _, printed = run_snippets()
-    assert len(printed) == 2
-    pattern = r"^mars (score [^\n]*)\n```\n\nThe last one prints.*?\n\n```text\n(.*?)^```$"
-    command, shown = re.search(pattern, PAGES["README.md"], re.MULTILINE | re.DOTALL).groups()
-    capsys.readouterr()
-    main(shlex.split(command))
-    lines = capsys.readouterr().out.splitlines(keepends=True)
-    printed.append(("".join(line for line in lines if not line.startswith(("signature", "notice"))), shown))
-    for ours, shown in printed:
-        assert_printed(ours, shown)
+def test_what_is_printed_is_what_is_shown():
+    page = PAGES["README.md"]
+    assert_printed(snippets.run_page("README.md", page, {"__name__": "readme"}), page)
 
 
 @pytest.mark.usefixtures("tiny_mini")
@@ -115,10 +99,55 @@ def test_command_lines(argv, folder, capsys):
 def test_commands_name_what_exists():
     assert {argv[0] for argv in commands("mars")} == {"score", "augment", "compare", "meta", "cache"}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert {"demo"} <= {target for (target,) in commands("make")} <= set(targets)
+    named = re.findall("`make ([a-z-]+)", "".join(PAGES.values()))
+    assert {"demo", "docs"} <= {*named, *(target for (target,) in commands("make"))} <= set(targets)
     for argv in commands("pip"):
         files = [value for option, value in pairwise(argv) if option in ("-r", "-c")]
         assert all((ROOT / file).is_file() for file in files)
+
+
+@pytest.mark.parametrize("page", results.pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_figures_are_those_of_the_file_of_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert results.page(text) == text, "run python -m research.results"
+
+
+def test_readme_names_where_its_figures_are():
+    """Figures of three decimals are correlations, and all of them measured."""
+    prose = re.sub(r"^```.*?^```$", "", PAGES["README.md"], flags=re.MULTILINE | re.DOTALL)
+    figures = re.findall(r"(?<![\w.])\.\d{3}\b(.{0,4})", prose)
+    assert len(figures) > 5
+    assert set(figures) == {"<!--"}
+
+
+def test_figures_are_written_as_those_that_stand_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results.json")
+    results.RESULTS.write_text("{}", "utf-8")
+    results.record("one.mini", {"r": -0.12345, "by set": {"a b": 0.5, "count": 3}, "name": "x#1"})
+    results.record("one.medium", {"r": 1.0})
+    results.record("one.mini", {**results.read()["one"]["mini"], "r": 0.98765})
+    names = "1 one.mini.r | 2 one.mini.by set.a b\n3 one.mini.by set.count | 4 one.mini.name | 5 one.medium.r"
+    before = "**.1<!--1-->**, +.25<!--2-->, 0.5<!--2-->, 7<!--3-->, y#2<!--4-->, -.3<!--5-->, 0.44"
+    page = f"{before}\n\n<!-- figures\n{{}}\n-->\n"
+    after = "**1.0<!--1-->**, +.50<!--2-->, 0.5<!--2-->, 3<!--3-->, x#1<!--4-->, 1.0<!--5-->, 0.44"
+    assert results.page(page.format(names)) == page.format(names).replace(before, after)
+    for wrong in (
+        names.replace("5 ", "6 "),
+        f"{names} | 6 one.mini.r",
+        names.replace("one.medium.r", "one.large.r"),
+    ):
+        with pytest.raises((KeyError, ValueError), match=r"6|5|large"):
+            results.page(page.format(wrong))
+
+
+def test_tables_are_made_of_what_is_recorded():
+    scores = [dict.fromkeys(ladders.KINDS, 0.25)] * 2
+    recorded = results.rounded({"mini": ladders.figures({"plus": scores})})
+    assert "| copied | 0.250 |" in ladders.tables(recorded)["mini means"]
+    rows = list(typical_values.rows_of_examples())
+    figures = typical_values.figures(rows, [len(row.kind) for row in rows])
+    [table] = typical_values.tables({"mini": {"kinds": {"fast": figures}}}).values()
+    assert "| identical to the reference | 26 | 9.00 (9.00 to 9.00) |" in table
 
 
 EVERY_PAGE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
@@ -193,11 +222,8 @@ def test_the_tree_of_contributing_names_every_folder():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are", "store_with_mini")
-def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
+def test_typical_values_are_those_that_were_recorded(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["typical_values", "--preset", "mini"])
     typical_values.main()
-    section = PAGES["README.md"].split("## What a score means")[1].split("\n## ")[0]
-    printed, shown = (
-        re.findall(r"^\|.*\|$", text, flags=re.MULTILINE) for text in (capsys.readouterr().out, section)
-    )
-    assert_printed("\n".join(printed), "\n".join(shown))
+    recorded = typical_values.tables(results.read()["typical_values"])["mini"]
+    assert_printed(capsys.readouterr().out, f"{recorded}\n")

@@ -1,0 +1,75 @@
+"""Run the snippets of README and write what they print into the blocks below them.
+
+    python -m docs.snippets    # needs the models of preset "mini"
+
+A block of text directly below a Python block, or below one of commands, is what that prints, without the lines of
+signatures and notices.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mars_score.cli import main as mars
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+SNIPPET = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.MULTILINE | re.DOTALL)
+LEFT_OUT = ("signature ", "notice: ")
+
+
+def main() -> None:
+    """Write README anew, and say whether it changed."""
+    text = README.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "mars", Path(folder) / "mars")
+        os.chdir(folder)
+        changed = run_page(README.name, text, {"__name__": "readme"})
+        os.chdir(ROOT)
+    README.write_text(changed, encoding="utf-8")
+    print("README.md has not changed" if changed == text else "README.md has changed")
+
+
+def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
+    """Run the snippets of a page, in order; return the page with what they print.
+
+    Args:
+        name: of the page, for tracebacks.
+        text: of the page. Blocks of commands run where what they print is shown.
+        namespace: of the Python snippets, which they add to.
+    """
+
+    def run(snippet: re.Match[str]) -> str:
+        language, code, shown = snippet.groups()
+        if language == "bash" and shown is None:
+            return snippet[0]
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            if language == "bash":
+                _run_commands(code)
+            else:
+                before = "\n" * text[: snippet.start(2)].count("\n")  # so that faults name the page's line
+                exec(compile(before + code, name, "exec"), namespace)
+        if shown is None:
+            return snippet[0]
+        lines = output.getvalue().splitlines(keepends=True)
+        printed = "".join(line for line in lines if not line.startswith(LEFT_OUT))
+        return f"```{language}\n{code}```\n\n```text\n{printed}```\n"
+
+    return SNIPPET.sub(run, text)
+
+
+def _run_commands(lines: str) -> None:
+    for line in lines.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        if program != "mars" or mars(arguments) != 0:
+            raise RuntimeError(f"not a command that runs here: {line}")
+
+
+if __name__ == "__main__":
+    main()
