@@ -1,6 +1,6 @@
 """Measure the NLI model of a preset on files of pairs: accuracy, AUC, calibration, and how right its verdicts are.
 
-    python -m research.entailment.measure FILE... --preset mini|medium [--by reference] [--json]
+    python -m research.entailment.measure FILE... --preset mini|medium [--by reference] [--json] [--record]
 
 A file has pairs with ``premise``, ``hypothesis`` and ``label``, contexts with their sentences as in
 ``written.jsonl``, or minimal pairs as in ``minimal_pairs.jsonl``. Premises of any length are cut as a score does
@@ -11,7 +11,7 @@ the share of sentences or paraphrases above their twin. Verdicts: right ones, of
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from scipy.stats import rankdata
 from mars_score import MarsScorer
 from mars_score.rows import Judgement, Row
 from mars_score.verdicts import judge, verdict_on
+from research.results import add_record_option, markdown, record
 
 THREE = ("contradiction", "entailment", "neutral")
 FOLLOWS = ("entailment", "consistent", "supported")
@@ -30,6 +31,9 @@ REFUTED = ("contradiction", "inconsistent")
 STATED = (0.85, 0.95)
 PRECISION = 0.8  # of verdicts that are shown
 MIN_VERDICTS = 30
+# Of a preset in the tables: share that is right of three labels or the AUC of two; share of twins in order; of the
+# classes stated with .85 to .95 those that are right; verdicts "contradicted" that are right, of those said.
+COLUMNS = ("right", "twins", "stated .9", "contradicted")
 Floats = NDArray[np.float64]
 
 
@@ -61,18 +65,18 @@ def main() -> None:
     options.add_argument("--pairs", type=int, default=1000, help="of a file, the first of them (default: 1000)")
     options.add_argument("--store", default=None)
     options.add_argument("--json", action="store_true")
+    add_record_option(options)
     args = options.parse_args()
     scorer = MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
     sets = {path.stem: measure(list(read(path, args.by))[: args.pairs], scorer, args.by) for path in args.files}
     figures = {name: figures_of(one) for name, one in sets.items()}
+    if args.record:
+        for name, one in figures.items():
+            record(f"entailment.{args.preset}.{args.by}.{name}", one)
     if args.json:
         print(json.dumps({"preset": args.preset, "by": args.by, "sets": figures}, indent=1))
         return
-    columns = ("pairs", "accuracy", "auc", "twins", "supported", "contradicted", "stated .9")
-    print(f"Preset `{args.preset}`, premises as {args.by}.\n\n| set | {' | '.join(columns)} |")
-    print(f"|---|{'---:|' * len(columns)}")
-    for name, one in figures.items():
-        print(f"| {name} | {' | '.join(_cell(one.get(column)) for column in columns)} |")
+    print(tables({args.preset: {args.by: figures}})[args.by])
     print(f"\n{fitted(list(sets.values()))}")
 
 
@@ -130,7 +134,8 @@ def figures_of(one: Measured) -> dict[str, Any]:
         stated = one.shares.max(axis=1)
         inside = (stated >= STATED[0]) & (stated <= STATED[1])
         right = one.shares.argmax(axis=1) == [THREE.index(label) for label in labels]
-        figures["stated .9"] = f"{right[inside].mean():.2f} of {inside.sum()}" if inside.any() else None
+        if inside.any():
+            figures["stated"] = {"right": int(right[inside].sum()), "all": int(inside.sum())}
     else:
         figures["auc"] = auc(one.margins, follows)
     if any(pair.twin >= 0 for pair in one.pairs):
@@ -139,8 +144,35 @@ def figures_of(one: Measured) -> dict[str, Any]:
         right_ones = np.array([label in labelled for label in labels])
         said = np.array([verdict in each for each in one.verdicts])
         if right_ones.any() and said.any():
-            figures[verdict] = f"{(said & right_ones).sum()}/{said.sum()} of {right_ones.sum()}"
+            right, wrong = int((said & right_ones).sum()), int((said & ~right_ones).sum())
+            figures[verdict] = {"right": right, "wrong": wrong, "due": int(right_ones.sum())}
+            figures[verdict]["others"] = len(labels) - figures[verdict]["due"]
     return figures
+
+
+def tables(recorded: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """Write a table of all sets for each kind of premise, with the presets side by side."""
+    made = {}
+    for by in ("context", "reference"):
+        presets = {preset: of_preset[by] for preset, of_preset in recorded.items() if by in of_preset}
+        rows = [["set", "pairs", *(f"{column}, `{preset}`" for preset in presets for column in COLUMNS)]]
+        for name in dict.fromkeys(name for sets in presets.values() for name in sets):
+            found = [sets.get(name, {}) for sets in presets.values()]
+            pairs = next(one["pairs"] for one in found if one)
+            rows.append([name, str(pairs), *(cell for one in found for cell in _cells(one))])
+        made[by] = markdown(rows)
+    return made
+
+
+def _cells(figures: Mapping[str, Any]) -> list[str]:
+    right = figures.get("accuracy", figures.get("auc"))
+    stated, said = figures.get("stated"), figures.get("contradicted")
+    return [
+        "" if right is None else f"{right:.3f}{'' if 'accuracy' in figures else ' (AUC)'}",
+        f"{figures['twins']:.3f}" if "twins" in figures else "",
+        f"{stated['right']} of {stated['all']}" if stated else "",
+        f"{said['right']} of {said['right'] + said['wrong']}; {said['due']} due" if said else "",
+    ]
 
 
 def auc(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
@@ -200,10 +232,6 @@ def threshold(sets: Sequence[Measured], column: int, labelled: Sequence[str]) ->
         if np.mean(shares) >= PRECISION:
             return f"from {cut:.2f} on, precision {np.mean(shares):.2f} on {len(shares)} sets, {said_all} verdicts"
     return "never right often enough"
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":
