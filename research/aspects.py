@@ -3,8 +3,8 @@
     python -m research.aspects DATA/*.jsonl --preset mini --rows 40 --features FEATURES.json
 
 Takes the features that :mod:`research.forms` saved of the same candidates (or computes them), and prints Pearson's
-r of each aspect with each rating of each set, and means by kind of rating: of all sets, and of the summaries, which
-are to follow from their contexts. "Mean of sentences" is another form of ``supported``, the mean over sentences in
+r of each aspect with each rating of each set, and means by kind of rating: of all sets, and of summaries, which
+are to follow from their context. "Mean of sentences" is another form of ``supported``: the mean over sentences in
 place of the least. ``--record`` keeps the figures for research/aspects.md.
 """
 

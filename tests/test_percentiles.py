@@ -1,0 +1,250 @@
+"""Percentiles: where a score stands among rated candidates; none where scores of another kind stand there."""
+
+import json
+from itertools import pairwise
+from statistics import fmean as mean
+
+import jsonl
+import numpy as np
+import pytest
+
+from mars_score import percentiles
+from mars_score.errors import NOT_ENGLISH
+from mars_score.percentiles import Percentile, find_percentiles, mean_percentile, settings_digest
+from mars_score.rows import TASKS, Row, RowScore, Term
+from mars_score.scorer import MarsScorer
+from mars_score.settings import resolve_settings
+from mars_score.signature import make_signature
+from research import percentiles as script
+from research.sets import read_sets
+
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+RATINGS = [[0.1, 0.0, 0.2], [0.5, 0.4, 0.6], [0.9, 0.8, 1.0]]
+QUANTILES = [0.0, 0.2, 0.2, 0.4, 1.0]
+ROW = Row("a", ("b",), "c")
+
+
+def signature_of(preset="mini", variant="fast", **settings):
+    return make_signature(resolve_settings(preset, variant, **settings), [1])
+
+
+def scored(score, notices=frozenset()):
+    return RowScore(score, (Term("references", score, 1.0),), notices=notices)
+
+
+@pytest.fixture
+def tell(monkeypatch, tmp_path):
+    """Lets percentiles be read from tables for preset "mini" by variant."""
+
+    def write(tables):
+        path = tmp_path / "percentiles.json"
+        path.write_text(json.dumps({"mini": tables}), encoding="utf-8")
+        monkeypatch.setattr(percentiles, "FILE", path)
+        percentiles._tables.cache_clear()
+
+    yield write
+    percentiles._tables.cache_clear()
+
+
+@pytest.fixture
+def known(tell, tiny_mini):
+    """There is a table for texts of `fast`."""
+    table = {"scores": QUANTILES, "ratings": RATINGS}
+    forms = {"with references": {"text": table}, "without references": {}}
+    tell({"fast": {"settings": settings_digest(signature_of()), **forms}})
+
+
+@pytest.mark.parametrize(
+    ("score", "rank", "fifth"),
+    [(-1, 0, 0), (0, 0, 0), (0.1, 12.5, 0), (0.2, 25, 0), (0.3, 62.5, 1), (0.4, 75, 2), (1, 100, 2), (2, 100, 2)],
+)
+@pytest.mark.usefixtures("known")
+def test_ranks_and_ratings(score, rank, fifth):
+    assert find_percentiles([ROW], [scored(score)], signature_of()) == [
+        Percentile(pytest.approx(rank), *RATINGS[fifth])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "score"),
+    [
+        (ROW._replace(candidate=""), RowScore(0.0)),
+        (ROW._replace(context=""), scored(0.3)),
+        (ROW._replace(samples=("d",)), scored(0.3)),
+        (ROW._replace(task="summary"), scored(0.3)),
+        (ROW._replace(references=()), scored(0.3)),
+        (ROW, scored(0.3, frozenset([NOT_ENGLISH]))),
+    ],
+)
+@pytest.mark.usefixtures("known")
+def test_rows_that_are_unlike_the_rated_ones_have_none(row, score):
+    found = find_percentiles([ROW, row], [scored(0.3), score], signature_of())
+    assert [one is None for one in found] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "is_known"),
+    [
+        ("mini", {}, True),
+        ("mini", {"dtype": "float64"}, True),
+        ("mini", {"task": "text"}, True),
+        ("mini", {"language_model": "another/model"}, False),  # which is no preset's, though `fast` has none
+        ("mini", {"encoder": "another/model"}, False),
+        ("mini", {"entailment_model": None}, False),
+        ("mini", {"repetition_penalty": 0.25}, False),
+        ("mini", {"window_words": 99}, False),
+        ("mini", {"clean": True}, False),
+        ("mini", {"variant": "plus"}, False),
+        ("mini", {"variant": "paper", "max_mask_ratio": 0.0}, False),
+        ("base", {}, False),
+    ],
+)
+@pytest.mark.usefixtures("known")
+def test_other_models_and_settings_have_none(preset, settings, is_known):
+    found = find_percentiles([ROW], [scored(0.3)], signature_of(preset, **{"variant": "fast", **settings}))
+    assert [one is not None for one in found] == [is_known]
+
+
+@pytest.mark.usefixtures("known")
+def test_constants_that_change_make_the_table_void():
+    entries = dict(signature_of().entries)
+    for name in ("context_weight", "copied_words", "learned"):
+        signature = signature_of()
+        object.__setattr__(signature, "entries", {**entries, name: "other"})
+        assert find_percentiles([ROW], [scored(0.3)], signature) == [None]
+
+
+def test_the_mean():
+    found = [Percentile(10, 0.2, 0.1, 0.4), Percentile(50, 0.4, 0.3, 0.8)]
+    assert mean_percentile(found) == pytest.approx((30, 0.3, 0.2, 0.6))
+    assert str(Percentile(62.4, 0.58, 0.52, 0.64)).startswith("better than 62 of 100 rated candidates")
+
+
+# The table that is made of rated candidates
+
+
+@pytest.fixture
+def rated(tmp_path):
+    """Files of rated candidates of three tasks."""
+    files = []
+    for name in ("usr_topicalchat", "bagel", "summeval", "newsroom"):
+        rows = [
+            {
+                "group": str(group),
+                "human": (group * 3 + number * 2) % 5 + 1,
+                "context": f"The {group} sailors stay on board. It rains.",
+                "references": [f"They stay on ship number {group} until the evening."],
+                "candidate": f"They {verb} on ship {group + number} until the {name if number else 'end'}.",
+            }
+            for group in range(12)
+            for number, verb in enumerate(("sleep", "play", "fish", "read"))
+        ]
+        files.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
+    return files
+
+
+@pytest.fixture
+def made(rated, tell, tiny_mini, tmp_path, monkeypatch):
+    """The table that the script makes of them is known; returns it."""
+    tell({})
+    monkeypatch.setattr(script, "FILE", percentiles.FILE)
+    monkeypatch.setattr("sys.argv", ["percentiles", *rated, "--features", str(tmp_path / "features.json")])
+    script.main()
+    percentiles._tables.cache_clear()
+    return json.loads(percentiles.FILE.read_text())["mini"]
+
+
+@pytest.mark.parametrize("variant", ["plus", "fast"])
+@pytest.mark.parametrize("has_references", [True, False])
+@pytest.mark.usefixtures("made")
+def test_the_rated_candidates_themselves(rated, variant, has_references):
+    """Each has about as many below it as there are, and the mean rating of its neighbours."""
+    rows, human = [], []
+    for one in read_sets(rated):
+        rows += one.rows if has_references else [row._replace(references=()) for row in one.rows]
+        human += [(rating - 1) / 4 for rating in one.ratings]
+    scorer = MarsScorer("mini", variant=variant)
+    scores = scorer.score_rows(rows)
+    found = find_percentiles(rows, scores, make_signature(scorer.settings, [1]))
+    for task in ("dialogue", "data", "summary"):
+        own = [index for index, row in enumerate(rows) if row.task == task]
+        values = [scores[index].score for index in own]
+        for index in own:
+            assert found[index].rank == pytest.approx(100 * np.mean(np.array(values) < scores[index].score), abs=8)
+            assert found[index].low <= found[index].rating <= found[index].high
+        overall = mean(human[index] for index in own)
+        assert mean(found[index].rating for index in own) == pytest.approx(overall, abs=0.05)
+
+
+@pytest.mark.usefixtures("made")
+def test_results_hold_them():
+    rows = [["They sleep on ship 3.", " "]], ["They stay on ship number 3."], ["The 3 sailors stay on board."]
+    result = MarsScorer("mini", variant="fast").score(*rows, tasks="summary")
+    first, blank = result.percentiles
+    assert blank is None
+    assert first is not None
+    for details in (result.to_records(), result.to_dict()["rows"]):
+        assert [one["percentile"] for one in details] == [first._asdict(), None]
+    assert json.loads(result.to_json())["rows"][0]["percentile"] == first._asdict()
+    assert result.to_pandas()["percentile.rank"][0] == first.rank
+
+
+def test_of_the_script_by_hand():
+    """Two sets, of which one has all low scores and ratings."""
+    low, high = (np.linspace(0, 0.4, 10), np.zeros(10)), (np.linspace(0.6, 1, 10), np.ones(10))
+    table = script.of_task([low, high])
+    assert (table["candidates"], table["sets"]) == (20, 2)
+    assert table["scores"][:: script.STEPS] == [0, 1]
+    assert table["scores"] == sorted(table["scores"])
+    assert [rating for rating, _, _ in table["ratings"]] == [0, 0, 0.5, 1, 1]
+    assert table["ratings"][2][1:] == [0, 1]  # A set may be drawn twice, and the other one not.
+
+
+@pytest.mark.usefixtures("made")
+def test_the_command_line(tmp_path, run):
+    row = {"prediction": "They sleep on ship 3.", "reference": "They stay.", "context": "The sailors stay."}
+    path = jsonl.write(tmp_path / "rows.jsonl", [row, {**row, "prediction": " "}])
+    command = ["score", path, "--preset", "mini", "--variant", "fast", "--task", "summary"]
+    result = MarsScorer("mini", variant="fast").score(
+        ["They sleep on ship 3."], ["They stay."], ["The sailors stay."], tasks="summary"
+    )
+    lines = run(*command)[1].splitlines()
+    assert f"on average (1 of 2 rows) {result.percentiles[0]}" in lines
+    found = json.loads(run(*command, "--json", "--detailed")[1])["rows"]
+    assert [one["percentile"] for one in found] == [pytest.approx(result.percentiles[0]._asdict(), abs=1e-4), None]
+    assert "rated candidates" not in run(*command, "--repetition-penalty", "0")[1]
+    assert run(*command, "--out", path)[0] == 0  # in the place of the rows
+
+
+# The table that ships
+
+
+@pytest.mark.usefixtures("presets_as_they_are")
+@pytest.mark.parametrize("preset", ["mini", "medium"])
+@pytest.mark.parametrize("variant", ["plus", "fast"])
+def test_the_shipped_table_is_of_the_models_and_constants_of_today(preset, variant):
+    """Else nobody has percentiles; python -m research.percentiles makes it anew."""
+    row, score = ROW._replace(task="dialogue"), scored(0.3)
+    (found,) = find_percentiles([row], [score], signature_of(preset, variant))
+    assert found is not None
+    table = json.loads(percentiles.FILE.read_text(encoding="utf-8"))[preset][variant]
+    for form in ("with references", "without references"):
+        assert set(table[form]) == set(TASKS)
+        for one in table[form].values():
+            assert all(low <= high for low, high in pairwise(one["scores"]))
+            assert all(0 <= low <= rating <= high <= 1 for rating, low, high in one["ratings"])
+            assert one["candidates"] > 100
+
+
+def test_no_text_is_in_the_shipped_table():
+    def texts(value):
+        if isinstance(value, dict):
+            return {*value, *(text for one in value.values() for text in texts(one))}
+        return {text for one in value for text in texts(one)} if isinstance(value, list) else {value}
+
+    known = {*TASKS, "mini", "medium", "plus", "fast", "with references", "without references"}
+    known |= {"settings", "scores", "ratings", "candidates", "sets"}
+    tables = json.loads(percentiles.FILE.read_text(encoding="utf-8"))
+    digests = {one["settings"] for variants in tables.values() for one in variants.values()}
+    assert {one for one in texts(tables) if isinstance(one, str)} == known | digests
+    assert all(len(one) == 16 for one in digests)
