@@ -7,7 +7,8 @@ Commands that measure write to research/results.json with ``--record``. A page s
 - A figure in a sentence has a mark, ``.513<!--1-->``. A comment at the end of the page, from ``<!-- figures`` to
   ``-->``, says what the marks mean: ``1 forms.medium.mean of sets.plus | 2 ...``, on any number of lines. The
   figure is written anew with as many decimals as it has.
-- ``<!-- results: ladders mini means -->`` names the table below it, here of ``tables`` in ``research/ladders.py``.
+- ``<!-- results: ladders mini means -->`` names the table below it: "mini means" of what ``tables`` in
+  ``research/ladders.py`` makes of the figures of "ladders" (``entailment.measure``: of those of "entailment").
 """
 
 import argparse
@@ -23,7 +24,7 @@ RESULTS = Path(__file__).with_suffix(".json")
 DIGITS = 6  # that are kept
 FIGURE = re.compile(r"([\w.+#-]+)<!--(\d+)-->")
 NAMES = re.compile(r"^<!-- figures\n(.+?)\n-->$", flags=re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"(<!-- results: (\w+) (.+?) -->)\n(?:\|.*\n)*")
+TABLE = re.compile(r"(<!-- results: ([\w.]+) (.+?) -->)\n(?:\|.*\n)*")
 
 
 def main() -> None:
@@ -106,7 +107,9 @@ def page(text: str) -> str:
         return f"{written(value_of(results, names[match[2]]), match[1])}<!--{match[2]}-->"
 
     def table(match: re.Match[str]) -> str:
-        made = import_module(f"research.{match[2]}").tables(results[match[2]])
+        made = import_module(f"research.{match[2]}").tables(value_of(results, match[2].partition(".")[0]))
+        if match[3] not in made:
+            raise KeyError(f"{match[1]}: there is no such table, only {', '.join(made)}")
         return f"{match[1]}\n{made[match[3]]}\n"
 
     return TABLE.sub(table, FIGURE.sub(figure, text))

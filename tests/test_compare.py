@@ -10,6 +10,7 @@ from word_recall import OPTIONS, SETTINGS
 
 from mars_score.compare import rank_systems
 from mars_score.errors import BLANK
+from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scorer import MarsScorer
 from mars_score.stats.resampling import holm, mean_interval, mean_p
 
@@ -262,6 +263,10 @@ def test_the_example_brings_its_own_files(run, tmp_path, monkeypatch, word_model
     assert all(str(path.relative_to(tmp_path)) in err for path in paths)
     systems = json.loads(out)["systems"]
     assert [system["name"] for system in systems] == ["same_words", "other_words"]  # by the words in common
+    rows = [list(map(json.loads, path.read_text("utf-8").splitlines())) for path in paths]
+    for metric in (sentence_bleu, rouge_l):
+        scores = [[metric(row["prediction"], [row["reference"]]) for row in of_system] for of_system in rows]
+        assert np.mean(scores[0]) < np.mean(scores[1])
     assert systems[1]["interval"]
     assert run("compare", "--example", *OPTIONS, "--json")[1] == out
     code, _, err = run("compare", paths[0], "--example", *OPTIONS)
