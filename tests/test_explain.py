@@ -1,6 +1,7 @@
 """Explanations: their sums are the scores, their words those of the texts, and their HTML holds no one else's."""
 
 import json
+from dataclasses import replace
 
 import jsonl
 import numpy as np
@@ -65,6 +66,21 @@ def test_the_parts_sum_to_the_score(result):
     words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
     encoded = sum(word.similarity is not None for word in words)
     assert result._repr_html_().count('class="mars-word" tabindex="0"') == encoded
+
+
+def test_aspects_are_shown(result):
+    page = result._repr_html_()
+    stored = json.loads(result.to_json())["explanations"]
+    for row, explanation, one in zip(result.rows, result.explanations, stored, strict=True):
+        assert explanation.aspects == row.aspects
+        assert one["aspects"] == row.aspects._asdict()
+        known = {name: value for name, value in row.aspects._asdict().items() if value is not None}
+        for name, value in known.items():
+            assert f"{name} {value:.2f}" in str(explanation)
+        assert (str(row.aspects) in page) or not known
+    assert page.count("aspects: ") == 2  # a blank candidate has none
+    plain = replace(result, explanations=())._repr_html_()
+    assert plain.count("aspects: ") == 2
 
 
 def test_the_nearest_texts(options):
