@@ -296,8 +296,7 @@ def cached(
         if missing:
             compute(missing, values.__setitem__)
         return values
-    prefix = digest(*common)
-    keys = {item: _item_key(prefix, item) for item in missing}
+    keys = item_keys(common, missing)
     stored = store.get(kind, list(keys.values()))
     values = {item: codec.decode(stored[key]) for item, key in keys.items() if key in stored}
     unsaved: dict[bytes, bytes] = {}
@@ -318,6 +317,12 @@ def cached(
     finally:
         store.put(kind, unsaved)
     return values
+
+
+def item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes]:
+    """Return the key of the value of each item; arguments as for :func:`cached`."""
+    prefix = digest(*common)
+    return {item: _item_key(prefix, item) for item in items}
 
 
 def _item_key(prefix: bytes, item: Any) -> bytes:

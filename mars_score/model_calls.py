@@ -134,6 +134,10 @@ class ModelCalls:
         """Return the ``SentenceTransformer``; raises ModelUnavailableError."""
         return self._encoder().model
 
+    def load(self, kind: str) -> None:
+        """Load the model of a kind of call (:data:`mars_score.cache.KINDS`); raises ModelUnavailableError."""
+        {"encodings": self._encoder, "entailments": self._nli}.get(kind, self.language_model)()
+
     def language_model(self) -> CausalLanguageModel:
         """Return the language model; raises ModelUnavailableError or UnsupportedModelError."""
         return self._make("language_model", lambda model: model)  # type: ignore[no-any-return]
@@ -181,10 +185,7 @@ class ModelCalls:
         if self.runtime.store.folder and is_name(spec) and fingerprint(spec).revision is None:
             # Never fetched from the Hub: its revision is known only when it is loaded.
             shared_model(name, self.models, self.runtime)
-        model = fingerprint(spec)
-        known = None if model.revision is None else [model.name, model.revision]
-        dtype = number_type(self.models.dtype, self.runtime.device)
-        common = None if known is None else [*known, dtype, _VERSIONS[kind], *method]
+        common = self._common(kind, name, method)
 
         def reporting(missing: list[Item], done: Done[Item, Value]) -> None:
             count = 0
@@ -206,6 +207,12 @@ class ModelCalls:
             for item, value in values.items():
                 self._remember((key, item), value)
         return values
+
+    def _common(self, kind: str, name: str, method: Sequence[Any]) -> list[Any] | None:
+        """Return what all values of a call depend on; None: the model cannot be identified."""
+        model = fingerprint(getattr(self.models, name))
+        dtype = number_type(self.models.dtype, self.runtime.device)
+        return None if model.revision is None else [model.name, model.revision, dtype, _VERSIONS[kind], *method]
 
     def _remember(self, key: Any, value: Any) -> None:
         """Keep a value in memory, as the last used, and drop the least recently used beyond the limit."""

@@ -16,6 +16,7 @@ from mars_score.cli import (
     augment_command,
     cache_command,
     compare_command,
+    estimate_command,
     meta_command,
     models_command,
     references_command,
@@ -30,6 +31,7 @@ from mars_score.version import __version__
 
 COMMANDS = (
     score_command,
+    estimate_command,  # takes the options of score
     augment_command,
     compare_command,
     references_command,
