@@ -250,7 +250,7 @@ def agreement_by_set(sets: Sets) -> dict[str, Any]:
     columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
     found = {
         name: {title: pearson(column(rows), ratings) for title, column in columns.items()}
-        for name, (rows, ratings) in sets.items()
+        for name, (rows, ratings) in sorted(sets.items())
     }
     kinds = [[found[name] for name in names if name in found] for names in KINDS.values()]
     return {
