@@ -66,16 +66,41 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
     from rich import progress as bars
     from rich.console import Console
 
-    columns = (*bars.Progress.get_default_columns(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
-    tasks: dict[str, Any] = {}
+    speed, tasks = _Speed(), dict[str, Any]()
+    columns = (
+        *(bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn()),
+        *(bars.TimeElapsedColumn(), bars.TextColumn("{task.fields[speed]}")),
+    )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as drawn:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = drawn.add_task(stage, total=None)
-            drawn.update(tasks[stage], completed=done, total=total or None)
+                tasks[stage] = drawn.add_task(stage, total=None, speed="")
+            drawn.update(tasks[stage], completed=done, total=total or None, speed=speed.of(stage, done, total))
 
         yield report
+
+
+class _Speed:
+    """How fast each stage goes, and how long it takes yet.
+
+    Since its beginning, as work is reported in bursts: a chunk of rows is scored together.
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[int, float]] = {}  # of each stage: an earlier process may have done a part
+
+    def of(self, stage: str, done: int, total: int) -> str:
+        """Return what to show; a stage that reports 0 done begins anew."""
+        now = time.monotonic()
+        first, began = self._begun.setdefault(stage, (done, now))
+        if done <= first:
+            self._begun[stage] = done, now
+            return ""
+        rate = (done - first) / max(now - began, 1e-9)
+        if not total or 10 * (done - first) < total - first:  # too little to tell how long the rest takes
+            return f"{rate:,.1f}/s"
+        return f"{rate:,.1f}/s, {timedelta(seconds=round((total - done) / rate))} left"
 
 
 class _ProgressLines:
@@ -83,19 +108,13 @@ class _ProgressLines:
 
     def __init__(self) -> None:
         self._printed = time.monotonic()
-        self._begun: dict[str, tuple[int, float]] = {}  # of each stage: an earlier process may have done a part
+        self._speed = _Speed()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        first, began = self._begun.setdefault(stage, (done, now))
+        speed, now = self._speed.of(stage, done, total), time.monotonic()
         if now - self._printed < _LINE_SECONDS:
             return
         self._printed = now
-        rate = (done - first) / max(now - began, 1e-9)
-        begun = 10 * (done - first) < total - first  # Too little is done to tell how long the rest takes.
         of_total = f" of {total:,}" if total else ""
-        left = (
-            f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 and not begun else ""
-        )
-        speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""
-        print(f"mars: {stage}: {done:,}{of_total}{speed}", file=sys.stderr, flush=True)
+        shown = f" ({speed})" if speed else ""
+        print(f"mars: {stage}: {done:,}{of_total}{shown}", file=sys.stderr, flush=True)

@@ -2,12 +2,14 @@
 
 import bz2
 import gzip
+import itertools
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jsonl
@@ -548,6 +550,23 @@ def test_no_time_left_is_told_before_a_tenth_is_done(monkeypatch, capsys):
         for done in (0, 9, 10):
             report("score", done, 100)
     assert [" left" in line for line in capsys.readouterr().err.splitlines()] == [False, False, True]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_stage_that_begins_anew_is_measured_anew(terminal, monkeypatch, capsys):
+    """As texts are encoded once for each chunk of rows."""
+    clock = itertools.count(time.monotonic() + 10, 10)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr("mars_score.runtime._LINE_SECONDS", 0)
+    with progress_bars(quiet=False) as report:
+        for done in (0, 20, 0, 10):
+            now = next(clock)
+            with monkeypatch.context() as patched:
+                patched.setattr("mars_score.runtime.time.monotonic", lambda now=now: now)
+                report("encode", done, 40)
+    shown = capsys.readouterr().err
+    assert "1.0/s, 0:00:30 left" in shown
+    assert terminal or "2.0/s, 0:00:10 left" in shown
 
 
 def test_libraries_show_neither_bars_nor_reports(monkeypatch, capsys):
