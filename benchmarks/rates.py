@@ -7,6 +7,7 @@ Prints a Markdown table. "First": the store is empty, so every reference is augm
 outputs are in the store, and the scorer is new. Each row has a reference, a context and a candidate of its own
 (invented, see texts.py); models are loaded before. The peak memory is that of the process so far, so name one
 preset and one variant to see theirs. On a GPU it is the GPU's, and "busy" the share of its time (nvidia-smi).
+Where other processes share the cores, take ``--processor-time`` and one thread.
 """
 
 import json
@@ -15,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,7 +32,9 @@ from mars_score.settings.presets import DEFAULT_VARIANT
 
 SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
 COLUMNS = {"first": "rows per second: first", "new": "new", "kept": "kept", "gib": "GiB", "kb": "kB a row"}
+WARM_UP = 2  # rows that are scored before, so that models and libraries are loaded
 Score = Callable[[list[Text]], object]
+Clock = Callable[[], float]
 
 
 def main() -> None:
@@ -42,20 +46,22 @@ def main() -> None:
     options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
     options.add_argument("--samples", type=int, default=0, help="of each row, as a column; not for variant paper")
     options.add_argument("--dtype", default="float32")
+    options.add_argument("--processor-time", action="store_true", help="instead of time; of all threads together")
     args = parse(options, rows=128, repeats=5)
     if not args.json:
         print(f"| metric | words of context | {' | '.join(COLUMNS.values())} | busy |")
         print("|---" * 2 + "|---:" * (len(COLUMNS) + 1) + "|")
+    clock = time.process_time if args.processor_time else time.perf_counter
     for preset in args.presets.split(","):
-        for name, score in _peers(preset).items():  # they take no context
-            _print(args.json, name, preset, None, _rates_of_peer(score, invented(args.rows), args.repeats))
         for sentences in args.sentences.split(","):
-            texts = invented(args.rows, context_sentences=int(sentences))
+            texts = invented(WARM_UP + args.rows, context_sentences=int(sentences))
             words = statistics.mean(len(text.context.split()) for text in texts)
             for variant in args.variants.split(","):
                 settings = {"preset": preset, "variant": variant, "dtype": args.dtype}
-                figures = _rates_of_mars(settings, texts, args.repeats, args.samples)
+                figures = _rates_of_mars(settings, texts, args.repeats, args.samples, clock)
                 _print(args.json, f"MARS, `{variant}`", preset, words, figures)
+        for name, score in _peers(preset).items():  # they take no context
+            _print(args.json, name, preset, None, _rates_of_peer(score, invented(args.rows), args.repeats, clock))
 
 
 def _print(as_json: bool, metric: str, preset: str, words: float | None, figures: dict[str, float]) -> None:
@@ -68,21 +74,26 @@ def _print(as_json: bool, metric: str, preset: str, words: float | None, figures
     print(f"| {metric}, {preset} | {length} | {' | '.join(shown)} |", flush=True)
 
 
-def _rates_of_mars(settings: dict[str, Any], texts: list[Text], repeats: int, samples: int) -> dict[str, float]:
+def _rates_of_mars(
+    settings: dict[str, Any], texts: list[Text], repeats: int, samples: int, clock: Clock
+) -> dict[str, float]:
     """Measure rows per second from an empty store, with new candidates afterwards, and of what is stored."""
     with fresh_store() as store:
         scorer = MarsScorer(**settings, store=store)
-        scorer.score(*columns(invented(2, seed=-1)))  # loads the models
+        scorer.score(*columns(texts[:WARM_UP]))  # loads the models
+        texts = texts[WARM_UP:]
         written = [with_new_candidates(texts, -seed) for seed in range(1, samples + 1)]
         others = [[text.candidate for text in row] for row in zip(*written, strict=True)] or None
         before = _stored_bytes(store)
         with _watched() as figures:
-            figures["first"] = len(texts) / seconds_of(lambda: scorer.score(*columns(texts), samples=others))
+            figures["first"] = len(texts) / seconds_of(
+                lambda: scorer.score(*columns(texts), samples=others), clock
+            )
             progress(f"{settings}, {len(texts)} rows: {figures['first']:.3g} rows per second from an empty store")
             figures["kb"] = (_stored_bytes(store) - before) / len(texts) / 1000
-            figures["new"] = _rate(lambda new: scorer.score(*columns(new), samples=others), texts, repeats)
+            figures["new"] = _rate(lambda new: scorer.score(*columns(new), samples=others), texts, repeats, clock)
         again = MarsScorer(**settings, store=store)
-        figures["kept"] = len(texts) / seconds_of(lambda: again.score(*columns(texts), samples=others))
+        figures["kept"] = len(texts) / seconds_of(lambda: again.score(*columns(texts), samples=others), clock)
         return figures
 
 
@@ -90,16 +101,16 @@ def _stored_bytes(store: Path) -> int:
     return sum(size for _, size in ResultStore(store).info().values())
 
 
-def _rates_of_peer(score: Score, texts: list[Text], repeats: int) -> dict[str, float]:
+def _rates_of_peer(score: Score, texts: list[Text], repeats: int, clock: Clock) -> dict[str, float]:
     with _watched() as figures:
-        figures["first"] = figures["new"] = _rate(score, texts, repeats)
+        figures["first"] = figures["new"] = _rate(score, texts, repeats, clock)
     return figures
 
 
-def _rate(score: Score, texts: list[Text], repeats: int) -> float:
+def _rate(score: Score, texts: list[Text], repeats: int, clock: Clock) -> float:
     """Measure the median of rows per second, with candidates that are new each time."""
     sets = [with_new_candidates(texts, seed) for seed in range(1, repeats + 1)]
-    return len(texts) / statistics.median(seconds_of(partial(score, new)) for new in sets)
+    return len(texts) / statistics.median(seconds_of(partial(score, new), clock) for new in sets)
 
 
 @contextmanager

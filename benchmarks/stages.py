@@ -10,9 +10,10 @@ Rows, contexts and references are invented (texts.py) and differ; models are loa
 import json
 import time
 from collections import defaultdict
+from typing import Any
 
 from benchmarks.common import fresh_store, parse, speed_parser
-from benchmarks.rates import SENTENCES
+from benchmarks.rates import SENTENCES, WARM_UP
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.settings.presets import CONFIGS
@@ -23,6 +24,8 @@ def main() -> None:
     options = speed_parser(__doc__)
     options.add_argument("--rows", type=int, default=8)
     options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
+    options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="float32")
     names = ",".join(CONFIGS)
     options.add_argument("--variants", default=names, help=f"with commas; default: {names}")
     args = parse(options, rows=64)
@@ -30,8 +33,9 @@ def main() -> None:
         print("| variant | words of context | of a row | milliseconds | stages |\n|---|---:|---|---:|---|")
     for variant in args.variants.split(","):
         for sentences in map(int, args.sentences.split(",")):
-            texts = invented(args.rows, context_sentences=sentences)
-            for kind, seconds in _seconds(variant, texts).items():
+            texts = invented(WARM_UP + args.rows, context_sentences=sentences)
+            settings = {"preset": args.preset, "variant": variant, "dtype": args.dtype}
+            for kind, seconds in _seconds(settings, texts).items():
                 line = {"variant": variant, "words": 11 * sentences, "of": kind, "seconds": seconds}
                 if args.json:
                     print(json.dumps({"name": "stages", "rows": args.rows, **line}))
@@ -43,7 +47,7 @@ def main() -> None:
                 print(f"| {variant} | {11 * sentences} | {kind} | {each:.3g} | {stages} |", flush=True)
 
 
-def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
+def _seconds(settings: dict[str, Any], texts: list[Text]) -> dict[str, dict[str, float]]:
     """Measure processor time by kind of row and stage; what is done before a stage reports belongs to it."""
     seconds: dict[str, float] = defaultdict(float)
     last = 0.0
@@ -56,9 +60,10 @@ def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
 
     by_kind = {}
     with fresh_store() as store:
-        scorer = MarsScorer("mini", variant=variant, store=store, progress=report)
-        scorer.score(*columns(invented(2, seed=-1)))  # loads the models
-        other = MarsScorer("mini", variant=variant, store=store, progress=report)
+        scorer = MarsScorer(**settings, store=store, progress=report)
+        scorer.score(*columns(texts[:WARM_UP]))  # loads the models
+        texts = texts[WARM_UP:]
+        other = MarsScorer(**settings, store=store, progress=report)
         new = with_new_candidates(texts, seed=1)
         runs = {"first score": (scorer, texts), "new candidates": (scorer, new), "kept rows": (other, texts)}
         for kind, (scorer, rows) in runs.items():

@@ -67,7 +67,7 @@ def test_rates(monkeypatch, printed):
     """A line for each metric and length of context, and contexts that get longer."""
     sizes = []
     monkeypatch.setattr(rates, "_peers", lambda preset: {"peer": lambda texts: sizes.append(len(texts))})
-    peer, *ours = printed(rates, "--repeats=1", "--sentences=1,3")
+    *ours, peer = printed(rates, "--repeats=1", "--sentences=1,3")
     assert (peer["metric"], sizes) == ("peer", [1])
     assert [line["metric"] for line in ours] == ["MARS, `fast`", "MARS, `paper`"] * 2
     assert ours[0]["context_words"] < ours[2]["context_words"]
