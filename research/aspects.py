@@ -32,6 +32,7 @@ from research.sets import TASKS, read_sets
 
 MEAN = "mean of sentences"
 OURS = (*Aspects._fields, MEAN)
+Found = dict[str, dict[str, dict[str, float]]]  # Pearson's r by set, rating and aspect
 # Kinds of ratings, by their names in the sets.
 KINDS = {
     "content": (
@@ -51,15 +52,15 @@ def main() -> None:
     add_record_option(options)
     args = options.parse_args()
     saved = kept_features(args, features_and_ratings)
-    found = {}
+    found: Found = {}
     for file in map(Path, args.files):
         features = [from_json(one) for one in saved[file.stem]["features"]]
         ours = columns([aspects_of(one, VARIANTS["plus"]) for one in features])
         human = ratings_by_name(file, args.rows, saved[file.stem]["ratings"])
-        found[file.stem] = {"candidates": len(features), "ratings": agreement(ours, human)}
+        found[file.stem] = agreement(ours, human)
     summaries = {name: one for name, one in found.items() if TASKS.get(name) == "summary"}
-    values = {"sets": found, "kinds": means(found), "kinds in summaries": means(summaries)}
-    print(f"{by_kind(values)}\n\n{by_set(values)}")
+    values = {"kinds": means(found), "kinds in summaries": means(summaries), "sets": by_set(found).splitlines()}
+    print("\n\n".join(tables({args.preset: values}).values()))
     if args.record:
         record(f"aspects.{args.preset}", values)
 
@@ -113,11 +114,11 @@ def agreement(ours: Mapping[str, Floats], human: Mapping[str, Floats]) -> dict[s
     return found
 
 
-def means(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+def means(found: Found) -> dict[str, dict[str, float]]:
     """Return the mean r of each aspect with each kind of rating, and over how many ratings it is."""
     values = {}
     for kind, names in KINDS.items():
-        of_kind = [row for one in found.values() for name, row in one["ratings"].items() if name in names and row]
+        of_kind = [row for one in found.values() for name, row in one.items() if name in names and row]
         by_aspect = {aspect: [row[aspect] for row in of_kind if aspect in row] for aspect in OURS}
         values[kind] = {aspect: float(np.mean(column)) for aspect, column in by_aspect.items() if column}
         values[kind]["ratings"] = len(of_kind)
@@ -132,15 +133,11 @@ def by_kind(values: Mapping[str, Any]) -> str:
     return markdown(rows)
 
 
-def by_set(values: Mapping[str, Any]) -> str:
+def by_set(found: Found) -> str:
     """Write the agreement with each rating of each set."""
-    rows = [["set, rating", "candidates", *OURS]]
-    for name, one in values["sets"].items():
-        rows += [
-            [f"{name}, {rating}", str(one["candidates"]), *cells(row)]
-            for rating, row in one["ratings"].items()
-            if row
-        ]
+    rows = [["set, rating", *OURS]]
+    for name, one in found.items():
+        rows += [[f"{name}, {rating}", *cells(row)] for rating, row in one.items() if row]
     return markdown(rows)
 
 
@@ -151,11 +148,10 @@ def cells(row: Mapping[str, float]) -> list[str]:
 
 def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Write the tables of each preset."""
-    return {
-        f"{preset} {name}": write(values)
-        for preset, values in recorded.items()
-        for name, write in (("kinds", by_kind), ("sets", by_set))
-    }
+    made = {}
+    for preset, values in recorded.items():
+        made |= {f"{preset} kinds": by_kind(values), f"{preset} sets": "\n".join(values["sets"])}
+    return made
 
 
 if __name__ == "__main__":

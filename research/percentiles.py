@@ -50,11 +50,11 @@ def main() -> None:
     made = {variant: of_variant(sets, args.preset, variant, config) for variant, config in VARIANTS.items()}
     kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     FILE.write_text(json.dumps(kept | {args.preset: made}, sort_keys=True) + "\n", encoding="utf-8")
-    values = {variant: one[WITH_REFERENCES] for variant, one in made.items()}
-    for variant, tasks in values.items():
-        print(f"`{variant}`\n\n{table(tasks)}\n")
+    values = {variant: table(one[WITH_REFERENCES]) for variant, one in made.items()}
+    for variant, text in values.items():
+        print(f"`{variant}`\n\n{text}\n")
     if args.record:
-        record(f"percentiles.{args.preset}", values)
+        record(f"percentiles.{args.preset}", {variant: text.splitlines() for variant, text in values.items()})
 
 
 def of_variant(sets: Sets, preset: str, variant: str, config: PlusConfig) -> dict[str, Any]:
@@ -120,12 +120,12 @@ def table(tasks: Mapping[str, Any]) -> str:
     return markdown(rows)
 
 
-def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Write the tables of each preset."""
+def tables(recorded: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, str]:
+    """Return the tables of each preset."""
     return {
-        f"{preset} {variant}": table(tasks)
+        f"{preset} {variant}": "\n".join(lines)
         for preset, values in recorded.items()
-        for variant, tasks in values.items()
+        for variant, lines in values.items()
     }
 
 
