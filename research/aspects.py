@@ -148,7 +148,7 @@ def cells(row: Mapping[str, float]) -> list[str]:
 
 def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Write the tables of each preset."""
-    made = {}
+    made: dict[str, str] = {}
     for preset, values in recorded.items():
         made |= {f"{preset} kinds": by_kind(values), f"{preset} sets": "\n".join(values["sets"])}
     return made
