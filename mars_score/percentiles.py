@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from statistics import fmean as mean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.errors import NOT_ENGLISH
@@ -70,19 +69,19 @@ def find_percentiles(
         constants, `paper`, learned heads), and for rows that are unlike those of the development sets: blank,
         without a context, with samples, or not in English.
     """
-    own = _tables().get(signature.preset, {}).get(signature.entries["variant"], {})
-    fits = bool(own) and own["settings"] == settings_digest(signature)
+    own = tables_for(signature)
     return [
         _percentile(score, own[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
-        if fits and score.terms and row.context and not row.samples and NOT_ENGLISH not in score.notices
+        if own and score.terms and row.context and not row.samples and NOT_ENGLISH not in score.notices
         else None
         for row, score in zip(rows, scores, strict=True)
     ]
 
 
-def mean_percentile(found: Sequence[Percentile]) -> Percentile:
-    """Return the means of percentiles; its interval is wide, as if the ratings erred all in one direction."""
-    return Percentile(*map(mean, zip(*found, strict=True)))
+def tables_for(signature: Signature) -> Mapping[str, Any]:
+    """Return the tables for the models and settings of a signature, by what there is and task; none: unknown."""
+    found: dict[str, Any] = _tables().get(signature.preset, {}).get(signature.entries["variant"], {})
+    return found if found and found["settings"] == settings_digest(signature) else {}
 
 
 def settings_digest(signature: Signature) -> str:

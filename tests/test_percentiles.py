@@ -10,7 +10,7 @@ import pytest
 
 from mars_score import percentiles
 from mars_score.errors import NOT_ENGLISH
-from mars_score.percentiles import Percentile, find_percentiles, mean_percentile, settings_digest
+from mars_score.percentiles import Percentile, find_percentiles, settings_digest
 from mars_score.rows import TASKS, Row, RowScore, Term
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
@@ -114,10 +114,10 @@ def test_constants_that_change_make_the_table_void():
         assert find_percentiles([ROW], [scored(0.3)], signature) == [None]
 
 
-def test_the_mean():
-    found = [Percentile(10, 0.2, 0.1, 0.4), Percentile(50, 0.4, 0.3, 0.8)]
-    assert mean_percentile(found) == pytest.approx((30, 0.3, 0.2, 0.6))
-    assert str(Percentile(62.4, 0.58, 0.52, 0.64)).startswith("better than 62 of 100 rated candidates")
+def test_in_words():
+    text = str(Percentile(62.4, 0.584, 0.52, 0.64))
+    assert text.startswith("better than 62 of 100 rated candidates")
+    assert "0.58 [0.52, 0.64]" in text
 
 
 # The table that is made of rated candidates
@@ -202,16 +202,21 @@ def test_of_the_script_by_hand():
 
 @pytest.mark.usefixtures("made")
 def test_the_command_line(tmp_path, run):
-    row = {"prediction": "They sleep on ship 3.", "reference": "They stay.", "context": "The sailors stay."}
-    path = jsonl.write(tmp_path / "rows.jsonl", [row, {**row, "prediction": " "}])
+    """Its line has the means of the rows that have a percentile."""
+    candidates = ["They sleep on ship 3.", "Who stays?", " "]
+    rows = [{"prediction": one, "reference": "They stay.", "context": "The sailors stay."} for one in candidates]
+    path = jsonl.write(tmp_path / "rows.jsonl", rows)
     command = ["score", path, "--preset", "mini", "--variant", "fast", "--task", "summary"]
-    result = MarsScorer("mini", variant="fast").score(
-        ["They sleep on ship 3."], ["They stay."], ["The sailors stay."], tasks="summary"
-    )
-    lines = run(*command)[1].splitlines()
-    assert f"on average (1 of 2 rows) {result.percentiles[0]}" in lines
-    found = json.loads(run(*command, "--json", "--detailed")[1])["rows"]
-    assert [one["percentile"] for one in found] == [pytest.approx(result.percentiles[0]._asdict(), abs=1e-4), None]
+    scorer = MarsScorer("mini", variant="fast")
+    found = scorer.score(candidates, ["They stay."] * 3, ["The sailors stay."] * 3, tasks="summary").percentiles
+    means = Percentile(*map(mean, zip(*found[:2], strict=True)))
+    assert found[0] != found[1]
+    assert f"on average (2 of 3 rows) {means}" in run(*command)[1].splitlines()
+    details = json.loads(run(*command, "--json", "--detailed")[1])["rows"]
+    assert [one["percentile"] for one in details] == [
+        *(pytest.approx(one._asdict(), abs=1e-4) for one in found[:2]),
+        None,
+    ]
     assert "rated candidates" not in run(*command, "--repetition-penalty", "0")[1]
     assert run(*command, "--out", path)[0] == 0  # in the place of the rows
 

@@ -163,16 +163,18 @@ def _show_text(
 
 def _standing(run: Run) -> str:
     """Say where the rows stand among rated candidates on average; "" where that is known of none."""
-    from mars_score.percentiles import find_percentiles, mean_percentile
+    from mars_score.percentiles import Percentile, find_percentiles, tables_for
 
-    signature, found = run.signature, []
-    for chunk, scored in run.scores():
-        found += find_percentiles(chunk.rows, scored, signature)
-    known = [one for one in found if one is not None]
-    if not known:
-        return ""
-    of_rows = "" if len(known) == len(found) else f" ({len(known)} of {len(found)} rows)"
-    return f"on average{of_rows} {mean_percentile(known)}"
+    signature, sums, known, rows = run.signature, [0.0] * len(Percentile._fields), 0, 0
+    for chunk, scored in run.scores() if tables_for(signature) else ():
+        for percentile in find_percentiles(chunk.rows, scored, signature):
+            rows += 1
+            if percentile is not None:
+                known += 1
+                sums = [value + one for value, one in zip(sums, percentile, strict=True)]
+    of_rows = "" if known == rows else f" ({known} of {rows} rows)"
+    # The interval is wide, as if the ratings of all rows erred in one direction.
+    return f"on average{of_rows} {Percentile(*(value / known for value in sums))}" if known else ""
 
 
 def _print_details(run: Run) -> None:
