@@ -79,8 +79,12 @@ def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
 
 
 def _texts_of(row: Row) -> list[tuple[tuple[str, ...], str]]:
-    """Return references and context as passages, with the task by which these are split."""
-    return [(row.references, "text"), (tuple(passages_of(row.context)) if row.context else (), row.task)]
+    """Return references and context as passages, with the task by which these are split.
+
+    The context counts in a summary, which is to follow from it, and in the place of references.
+    """
+    judged = row.context and (row.task == "summary" or not row.references)
+    return [(row.references, "text"), (tuple(passages_of(row.context)) if judged else (), row.task)]
 
 
 def _passages(texts: Sequence[str], task: str) -> list[Passage]:

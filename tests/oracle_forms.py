@@ -191,12 +191,19 @@ def probabilities(model: Any, tokenizer: Any, premise: str, hypothesis: str) -> 
 def judgements(
     models: dict[str, Any], candidate: str, references: Sequence[str], context: str, task: str
 ) -> tuple[float, float]:
-    """The mean over the first twenty sentences of how much they are supported, and of how much contradicted."""
+    """The mean over the first twenty sentences of how much they are supported, and of how much contradicted.
+
+    The context is asked of a summary, and where there is no reference.
+    """
     supported, contradicted = [], []
     own = sentences(candidate)[:20] or [candidate]
+    asked = task == "summary" or not references
     for sentence in own:
         found = []
-        for passages in ([sentences(reference) for reference in references], split_at_breaks(context, task)):
+        for passages in (
+            [sentences(reference) for reference in references],
+            split_at_breaks(context, task) if asked else [],
+        ):
             text = premise(models["encoder"], sentence, passages) if passages else ""
             copied = bool(text) and sentence in text
             says = (
@@ -204,22 +211,18 @@ def judgements(
                 if copied
                 else probabilities(*models["entailment_model"], text, sentence)
                 if text
-                else None
+                else (0.0, 0.0)
             )
             found.append(says)
-        supported.append(found[1][0] if found[1] else 0.0)
-        first, second = (says or (0.0, 0.0) for says in found)
-        if task == "summary":
-            contradicted.append(max(first[1] * (1 - second[0]), second[1] * (1 - first[0])))
-        else:
-            product = math.prod(says[1] for says in found if says)
-            contradicted.append(product * (1 - max(first[0], second[0])) if any(found) else 0.0)
+        by_reference, by_context = found
+        supported.append(by_context[0])
+        contradicted.append(by_reference[1] * (1 - by_context[0]) if references else by_context[1])
     return sum(supported) / len(own), sum(contradicted) / len(own)
 
 
 def inference(supported: float, contradicted: float, closest: float, task: str) -> float:
     """What a score gains and loses by natural language inference."""
-    loss = 0.4 * max(0.0, closest) ** 4 * contradicted
+    loss = 0.6 * max(0.0, closest) ** 8 * contradicted
     return {"summary": 0.1 * supported - loss, "data": 0.0}.get(task, -loss)
 
 

@@ -43,11 +43,10 @@ def premises():
     return Chooser()
 
 
-@pytest.mark.parametrize("task", ["text", "summary", "data"])
-def test_a_text_that_fits_is_a_premise_as_a_whole(premises, task):
+def test_a_text_that_fits_is_a_premise_as_a_whole(premises):
     """And nothing is encoded; its sentences are joined by a space."""
     context = f"{BREAD} {BOATS}\n{TRAIN}"
-    chosen = premises("The boats. It rains.", [f"{ROAD} {BREAD}"], context, task)
+    chosen = premises("The boats. It rains.", [f"{ROAD} {BREAD}"], context, "summary")
     assert [one.sentence for one in chosen] == ["The boats.", "It rains."]
     assert {one.reference for one in chosen} == {f"{ROAD} {BREAD}"}
     assert {one.context for one in chosen} == {f"{BREAD} {BOATS} {TRAIN}"}
@@ -55,9 +54,16 @@ def test_a_text_that_fits_is_a_premise_as_a_whole(premises, task):
     assert premises.encoded == 0
 
 
+@pytest.mark.parametrize("task", ["text", "summary", "dialogue", "data"])
+def test_a_context_is_a_premise_in_a_summary_or_without_references(premises, task):
+    [beside] = premises("The train.", [ROAD], TRAIN, task)
+    [alone] = premises("The train.", [], TRAIN, task)
+    assert (beside.context, alone.context) == (TRAIN if task == "summary" else "", TRAIN)
+
+
 @pytest.mark.parametrize(("words", "is_whole"), [(17, True), (16, False)])
 def test_a_text_fits_up_to_the_number_of_words(premises, words, is_whole):
-    [chosen] = premises("The train is quick.", [WHOLE], WHOLE, premise_words=words)
+    [chosen] = premises("The train is quick.", [WHOLE], WHOLE, "summary", premise_words=words)
     assert chosen.reference == chosen.context
     assert (chosen.context == WHOLE) is is_whole
 
@@ -109,7 +115,7 @@ def test_turns_of_a_dialogue_are_never_cut(premises):
 
 
 def test_blank_parts_are_no_premises(premises):
-    [chosen] = premises("The train.", [BOATS], f" \x1e{TRAIN}\n\n \n{ROAD}\x1e", "dialogue")
+    [chosen] = premises("The train.", [], f" \x1e{TRAIN}\n\n \n{ROAD}\x1e", "dialogue")
     assert chosen.context == f"{TRAIN} {ROAD}"
     [chosen] = premises("The train.", [], "")
     assert (chosen.reference, chosen.context, chosen.pairs) == ("", "", [])

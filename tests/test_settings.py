@@ -52,7 +52,7 @@ def test_constants_of_the_variants():
         "likelihood_weight": 0.15,
         "repetition_penalty": 0.3,
         "support_weight": 0.1,
-        "contradiction_penalty": 0.4,
+        "contradiction_penalty": 0.6,
         "context_words": 3.0,
         "likelihood_words": 20.0,
         "close_context": 0.7,
@@ -200,8 +200,8 @@ def test_settings_of_another_variant_are_refused(name, value):
         ({"context_words": 2, "variant": "plus", "context_weight": 0}, "context_words=2.* with context_weight=0"),
         ({"max_pmi": 2, "variant": "fast"}, "max_pmi=2.* has no effect with likelihood_weight=0"),
         (
-            {"contradiction_penalty": 0.6, "variant": "fast", "entailment_model": None},
-            "contradiction_penalty=0.6 has no effect with entailment_model=None",
+            {"contradiction_penalty": 0.5, "variant": "fast", "entailment_model": None},
+            "contradiction_penalty=0.5 has no effect with entailment_model=None",
         ),
         (
             {"premise_words": 50, "variant": "fast", "entailment_model": None},

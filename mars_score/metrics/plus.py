@@ -29,7 +29,7 @@ class PlusConfig:
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
     repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
     support_weight: float = option(0.1, "Weight of the support by the context in a summary.", 0, 10)
-    contradiction_penalty: float = option(0.4, "Weight of contradictions, times the similarity to the 4th.", 0, 10)
+    contradiction_penalty: float = option(0.6, "Weight of contradictions, times the similarity to the 8th.", 0, 10)
     context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
     close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
@@ -55,7 +55,8 @@ class Features(NamedTuple):
     context_cosine: float | None = None  # candidate and the nearest window of the context
     reference_context_cosine: float = 0.0  # references and their nearest windows, mean
     log_p: LogProbability | None = None
-    judgements: Sequence[Judgement] = ()  # of the NLI model, for each sentence of the candidate
+    # Of the NLI model, for each sentence of the candidate; by the context in a summary, or without references.
+    judgements: Sequence[Judgement] = ()
 
 
 def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> set[str]:
@@ -87,7 +88,7 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         config: settings of the formula.
     """
     row, c = features.row, config
-    n = mean(len(split_words(text)) for text in row.references) if row.references else math.inf
+    n = mean(map(len, map(split_words, row.references))) if row.references else math.inf
     # 1 if the references are far from the context, 0 if they repeat it.
     novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
     context_share = novelty / (1 + c.context_words / n)
@@ -103,8 +104,8 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     if row.references:
         terms.insert(0, Term("references", recall, 1 - w))
     if features.sample_recalls:
-        beyond = max(0.0, max(features.sample_recalls) - recall)
-        terms.append(Term("samples", beyond, c.sample_weight * context_share**2))
+        nearer = max(0.0, max(features.sample_recalls) - recall)
+        terms.append(Term("samples", nearer, c.sample_weight * context_share**2))
     if features.log_p is not None:
         pmi = min(features.log_p.pmi, c.max_pmi if row.references else math.inf)
         weight = c.likelihood_weight / (1 + (c.likelihood_words / n) ** 2)
@@ -112,13 +113,13 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     if c.repetition_penalty:
         terms.append(Term("repetition", repetition(row, c), -c.repetition_penalty))
     if features.judgements and c.support_weight and row.task == "summary" and row.context:
-        supported = mean(one.by_context.entailment for one in features.judgements if one.by_context)
-        terms.append(Term("support", supported, c.support_weight))
+        entailed = [one.by_context.entailment for one in features.judgements if one.by_context]
+        terms.append(Term("support", mean(entailed), c.support_weight))
     if features.judgements and c.contradiction_penalty:
         # A text that is unlike the reference seldom denies it, whatever an NLI model says.
         similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
-        contradicted = mean(contradiction(one, row.task) for one in features.judgements)
-        terms.append(Term("contradiction", similarity**4 * contradicted, -c.contradiction_penalty))
+        contradicted = mean(map(contradiction, features.judgements))
+        terms.append(Term("contradiction", similarity**8 * contradicted, -c.contradiction_penalty))
     return tuple(terms)
 
 
@@ -135,15 +136,13 @@ def repetition(row: Row, config: PlusConfig) -> float:
     return share
 
 
-def contradiction(judgement: Judgement, task: str) -> float:
-    """Return the probability that a sentence is contradicted.
+def contradiction(judgement: Judgement) -> float:
+    """Return the probability that a reference contradicts a sentence, and that the context does not entail it.
 
-    In a summary, which is to follow from its context, one premise suffices if the other does not entail the
-    sentence; elsewhere all premises must contradict it.
+    The latter is left out where the sentence is not judged by the context. Without references the context is taken
+    in their place.
     """
-    said = [one for one in (judgement.by_reference, judgement.by_context) if one]
-    if task != "summary":
-        return math.prod(one.contradiction for one in said) * (1 - max(one.entailment for one in said))
-    return max(
-        one.contradiction * math.prod(1 - other.entailment for other in said if other is not one) for one in said
-    )
+    by_reference, by_context = judgement.by_reference, judgement.by_context
+    if by_reference is None:
+        return by_context.contradiction if by_context else 0.0
+    return by_reference.contradiction * (1 - (by_context.entailment if by_context else 0.0))

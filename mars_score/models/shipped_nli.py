@@ -47,7 +47,6 @@ class ShippedNli(NamedTuple):
     encoder_revision: str
     by_reference: Calibration
     by_context: Calibration
-    reads_contexts: bool  # whether its entailment by contexts is right often enough to count in a score
 
 
 _FOLDER = Path(__file__).parent
@@ -60,7 +59,6 @@ SHIPPED = {
         "53aa51172d142c89",
         Calibration(contradicted=0.9),
         Calibration(),
-        reads_contexts=False,
     ),
     "medium-nli": ShippedNli(
         _FOLDER / "medium-nli.safetensors",
@@ -69,15 +67,8 @@ SHIPPED = {
         "78c0197b6159d926",
         Calibration(contradicted=0.98),
         Calibration(),
-        reads_contexts=True,
     ),
 }
-
-
-def reads_contexts(model: object) -> bool:
-    """Tell whether the support by contexts of a model counts; only that of ``mini-nli`` does not."""
-    shipped = SHIPPED.get(model) if isinstance(model, str) else None
-    return shipped is None or shipped.reads_contexts
 
 
 def calibration_of(model: object) -> tuple[Calibration, Calibration]:

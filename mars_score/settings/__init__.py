@@ -12,7 +12,6 @@ from pydantic.dataclasses import dataclass
 
 from mars_score.metrics.paper import PaperConfig
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.shipped_nli import reads_contexts
 from mars_score.options import (
     STRICT,
     Encoder,
@@ -196,8 +195,6 @@ def resolve_settings(
     if not isinstance(variant, str) or variant not in CONFIGS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(CONFIGS)}")
     usual = {**PRESETS[preset], **CHANGES[variant], **trained}
-    if not reads_contexts({**usual, **overrides}["entailment_model"]):
-        usual = {"support_weight": 0.0, **usual}
     values = {**usual, **overrides, "variant": variant}
     config = make_config(CONFIGS[variant], values)
     models = make_config(ModelSettings, values)
