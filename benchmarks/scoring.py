@@ -14,6 +14,8 @@ from typing import Any
 from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
+from mars_score.models.loading import model_folder
+from mars_score.models.wheels import is_wheel
 
 # With the largest wanted ratio to `paper`.
 VARIANTS = {"fast": 2.0, "plus": 8.0}
@@ -58,9 +60,11 @@ def bert_scorer(preset: str = "mini") -> Any:
     """Make BERTScore with the weights of a preset's encoder."""
     from bert_score import BERTScorer
 
-    encoder = MarsScorer(preset, variant="fast").calls.encoder()
-    config = encoder[0].auto_model.config
-    scorer = BERTScorer(model_type=config._name_or_path, num_layers=config.num_hidden_layers, idf=False)
+    ours = MarsScorer(preset, variant="fast")
+    spec, encoder = ours.settings.models.encoder, ours.calls.encoder()
+    folder = model_folder(spec, ours.runtime) if is_wheel(spec) else spec
+    layers = encoder[0].auto_model.config.num_hidden_layers
+    scorer = BERTScorer(model_type=str(folder), num_layers=layers, idf=False)
     # BERTScore cuts texts by this, and a folder does not say it.
     scorer._tokenizer.model_max_length = encoder.max_seq_length
     return scorer
