@@ -47,7 +47,8 @@ Args:
         a row has none. May be omitted.
     tasks (`str` or `list` of `str`): what the contexts are, for all rows or for each, where their type does not
         say it: `"text"`, `"dialogue"`, whose turns are lines, or `"data"`. May be omitted.
-    detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
+    detailed (`bool`): also return the scores of the rows, their aspects and percentiles, the signature and the
+        augmented references.
     explain (`bool`): also return why each score is what it is.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
@@ -58,6 +59,11 @@ Returns:
     mars (`float`): mean score of the rows, mostly in [0, 1]; an unlikely or repetitive text may score below 0.
     scores (`list` of `float`): score of each row; with `detailed=True`.
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
+    aspects (`list` of `dict`): for each row `reference`, `context`, `fluency`, `repetition` and `supported`, in
+        [0, 1], or None where the score does not compute it; with `detailed=True`.
+    percentiles (`list` of `dict`): for each row where its score stands among rated candidates (`rank`, of 100) and
+        how people rated those there (`rating`, from `low` to `high`), or None where that is not known; with
+        `detailed=True`.
     augmented_references (`list` of `list` of `str`): the references of each row and their augmentations, without
         repetitions; none where the candidate is blank; with `detailed=True`.
     explanations (`list` of `dict`): for each row what each term gave, the words of each reference with the
@@ -76,7 +82,7 @@ Examples:
     >>> results["scores"][0] > results["scores"][1]
     True
     >>> sorted(results)
-    ['augmented_references', 'mars', 'scores', 'signature']
+    ['aspects', 'augmented_references', 'mars', 'percentiles', 'scores', 'signature']
     >>> mars.add(prediction="He is happy.", reference="He feels happy.", context="How is Tom today?")
     >>> list(mars.compute())
     ['mars']
@@ -125,6 +131,8 @@ class Mars(evaluate_rows.RowMetric):
         if detailed:
             values["scores"] = result.scores
             values["signature"] = str(result.signature)
+            values["aspects"] = [row.aspects._asdict() for row in result.rows]
+            values["percentiles"] = [percentile and percentile._asdict() for percentile in result.percentiles]
             values["augmented_references"] = [list(row.texts) for row in result.rows]
         if explain:
             values["explanations"] = [explanation.to_dict() for explanation in result.explanations]

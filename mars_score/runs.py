@@ -36,7 +36,8 @@ from mars_score.workers import Action, RowAction, in_processes
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
 
-ADDED = {"score": ("mars",), "augment": ("augmented_references", "augmentations")}  # columns of the output
+# Columns of the output.
+ADDED = {"score": ("mars", "aspects"), "augment": ("augmented_references", "augmentations")}
 RESULTS = "results.jsonl"  # in the run's folder
 SHOWN = 3  # lowest, and highest, rows in the summary
 _CHECKED_TOGETHER = 512  # rows of the first pass
@@ -264,7 +265,7 @@ class Run:
         """Yield the rows as they are to be written, with the columns that the run adds."""
         for chunk, results in self._computed():
             for row, result in zip(chunk.file.rows, results, strict=True):
-                values = {"mars": result["score"]} if self._action.name == "score" else result
+                values = {**result, "mars": result["score"]} if self._action.name == "score" else result
                 yield {**row, **{name: values[name] for name in ADDED[self._action.name]}}
 
     def summary(self, explained: int = 0) -> Summary:

@@ -17,6 +17,7 @@ import pytest
 import word_recall
 from setting_values import GENERAL, PAPER, PLUS
 
+from mars_score.aspects import Aspects
 from mars_score.atomic import write_whole
 from mars_score.cli import main, make_parser
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
@@ -123,8 +124,10 @@ def test_scores_in_a_file(score, write, tmp_path):
     link.symlink_to(out)
     assert score(write(rows), "--out", link)[0] == 0
     assert link.is_symlink()
+    none = dict.fromkeys(Aspects._fields)
     assert jsonl.read(out) == [
-        {**row, "mars": score} for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
+        {**row, "mars": score, "aspects": {**none, "reference": score}}
+        for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
     ]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
     assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "link.jsonl", "scores.jsonl", "store"}

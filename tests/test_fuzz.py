@@ -400,7 +400,7 @@ def _file(rows):
 
 
 GOOD_COLUMNS = {"prediction": texts(), "reference": texts(2).map(lambda text: text + "x"), "context": texts()}
-OTHER_COLUMNS = {"id": JSON, "mars": JSON, "\ud83d": JSON}
+OTHER_COLUMNS = {"id": JSON, "mars": JSON, "aspects": JSON, "\ud83d": JSON}
 ANY_COLUMNS = {"prediction": texts() | JSON, "reference": st.lists(texts(), max_size=2) | JSON, "context": JSON}
 GOOD_ROW = st.fixed_dictionaries(GOOD_COLUMNS, optional=OTHER_COLUMNS)
 ANY_ROW = GOOD_ROW | st.fixed_dictionaries({}, optional={**ANY_COLUMNS, **OTHER_COLUMNS})
@@ -429,9 +429,10 @@ def test_the_command(count, tmp_path, word_models, run):
         for row in stream_rows(path):
             given = row["prediction"]
             row = json.loads(json.dumps(row), parse_constant=lambda _: None)  # JSON has no NaN and no infinities
-            rows += [{**row, "prediction": one, "mars": 0} for one in (given if type(given) is list else [given])]
+            candidates = given if type(given) is list else [given]
+            rows += [{**row, "prediction": one, "mars": 0, "aspects": 0} for one in candidates]
         scored = list(stream_rows(out))
-        assert same([{**row, "mars": 0} for row in scored], rows)
+        assert same([{**row, "mars": 0, "aspects": 0} for row in scored], rows)
         assert all(math.isfinite(row["mars"]) for row in scored)
         if as_json:
             assert json.loads(printed)["scores"] == [row["mars"] for row in scored]

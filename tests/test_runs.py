@@ -86,7 +86,10 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     )
     assert notices == expected_notices
     assert shown["signature"] == str(expected.signature)
-    assert read(out) == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
+    written = read(out)
+    aspects = [row.pop("aspects") for row in written]
+    assert aspects == [pytest.approx(row.aspects._asdict(), abs=1e-9) for row in expected.rows]
+    assert written == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
 
 
@@ -118,9 +121,9 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     path = write(tmp_path / "rows0.jsonl", rows)
     assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
-    texts = ("id", "rank", "mars") if ".csv" in name or ".tsv" in name else ()  # cells are texts
+    texts = ("id", "rank", "mars", "aspects") if ".csv" in name or ".tsv" in name else ()  # cells are texts
     assert list(stream_rows(out)) == [
-        {key: str(value) if key in texts else value for key, value in row.items()} for row in read(expected)
+        {key: json.dumps(value) if key in texts else value for key, value in row.items()} for row in read(expected)
     ]
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
 
@@ -276,6 +279,7 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"id": 2**63}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
         ({"id": 10**30}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
         ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
+        ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],
 )

@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
     example = "example: mars score rows.csv --preset mini --variant plus --out scores.csv"
     parser = commands.add_parser("score", help=text, description=text, epilog=example)
     add_input_options(parser, ("prediction", "reference", "context"))
-    parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars"'))
+    parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars" and its "aspects"'))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--detailed", action="store_true", help="also show the terms of every row, and what it was compared with"
