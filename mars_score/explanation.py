@@ -7,8 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mars_score.aspects import Aspects
-from mars_score.rows import Term
+from mars_score.rows import Aspects, Term
 
 CSS = Path(__file__).with_name("explanation.css")
 # One hue from light to dark, which every kind of colour vision tells apart.

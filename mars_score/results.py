@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from mars_score.aspects import Aspects
 from mars_score.explanation import Explanation, page_of
 from mars_score.percentiles import Percentile, find_percentiles
-from mars_score.rows import AugmentedReference, Infill, ReferenceScore, Row, RowScore, SampleScore, Term
+from mars_score.rows import Aspects, AugmentedReference, Infill, ReferenceScore, Row, RowScore, SampleScore, Term
 from mars_score.signature import Signature
 from mars_score.text import as_prose
 

@@ -1,10 +1,8 @@
-"""The values that pass between the parts of MARS: rows, terms and scores. Imports aspects alone of the package."""
+"""The values that pass between the parts of MARS: rows, terms and scores. Imports nothing of the package."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-from mars_score.aspects import Aspects
 
 # What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
 # the candidate of a "summary" is to follow from its context.
@@ -139,6 +137,27 @@ class SampleScore:
 
     text: str
     similarity: float
+
+
+class Aspects(NamedTuple):
+    """Sides of a candidate that people rate apart, each in [0, 1]; None where the score does not compute it.
+
+    Attributes:
+        reference: how much of the reference it says: the value of the term ``"references"``.
+        context: how near it is to the context: the value of the term ``"context"``.
+        fluency: how likely it is without the context: 1 at a mean log probability of 0 nats per token, 0 at -10.
+        repetition: share of its words that are repeated; the only aspect of which less is better.
+        supported: probability that the context entails each of its sentences: that of the worst one.
+    """
+
+    reference: float | None = None
+    context: float | None = None
+    fluency: float | None = None
+    repetition: float | None = None
+    supported: float | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:.2f}" for name, value in self._asdict().items() if value is not None)
 
 
 @dataclass(frozen=True)

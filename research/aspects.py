@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.aspects import Aspects, find_aspects
+from mars_score.aspects import find_aspects
 from mars_score.metrics.plus import Features, PlusConfig, plus
+from mars_score.rows import Aspects
 from research.agreement import drawn, pearson
 from research.forms import (
     VARIANTS,

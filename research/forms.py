@@ -70,7 +70,7 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "dialogue": (True, False),
     "repetition_penalty": (0.3, 0, 0.6),
     "support_weight": (0.1, 0, 0.2),
-    "contradiction_penalty": (0.4, 0, 0.2, 0.6),
+    "contradiction_penalty": (0.6, 0, 0.3, 0.8),
 }
 PLAIN: Changes = {  # R + .5 C
     "likelihood_weight": 0,
@@ -145,21 +145,25 @@ def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
 def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
     """Compute the features that the rows would have with any task; :func:`for_task` leaves those of their own."""
     config = PlusConfig()
-    as_text, as_data, as_said = (
+    as_text, as_data, as_said, without_references = (
         [features for features, _ in plus_features(chosen, config, calls)]
         for chosen in (
             [row._replace(task="text") for row in rows],
             [row._replace(task="data") for row in rows],
             rows,
+            [row._replace(references=()) for row in rows],
         )
     )
     return [
         text._replace(
             row=said.row,
             reference_cosines=record.reference_cosines,
-            judgements=[one._replace(reference_premise="", context_premise="") for one in said.judgements],
+            judgements=[
+                Judgement(by_reference.sentence, "", "", by_reference.by_reference, by_context.by_context)
+                for by_reference, by_context in zip(said.judgements, alone.judgements, strict=True)
+            ],
         )
-        for text, record, said in zip(as_text, as_data, as_said, strict=True)
+        for text, record, said, alone in zip(as_text, as_data, as_said, without_references, strict=True)
     ]
 
 
@@ -215,16 +219,20 @@ def scores(
 
 
 def for_task(features: Features, config: PlusConfig, task: str) -> Features:
-    """Leave the features that a row of a task has."""
+    """Leave the features that a row of a task has, with its references."""
     row = features.row._replace(task=task)
     names = term_names(row, config)
     has_context = "context" in names
+    judgements = features.judgements
+    if task != "summary":
+        judgements = [one._replace(by_context=None) for one in judgements]
     return features._replace(
         row=row,
         reference_cosines=features.reference_cosines if "sentences" in names else (),
         context_cosine=features.context_cosine if has_context else None,
         reference_context_cosine=features.reference_context_cosine if has_context else 0.0,
         log_p=features.log_p if "likelihood" in names else None,
+        judgements=judgements,
     )
 
 
@@ -349,9 +357,7 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
         "support": lambda one: float(
             np.mean([by.by_context.entailment for by in one.judgements if by.by_context] or [0.0])
         ),
-        "contradiction": lambda one: (
-            -float(np.mean([contradiction(by, one.row.task) for by in one.judgements] or [0.0]))
-        ),
+        "contradiction": lambda one: -float(np.mean([contradiction(by) for by in one.judgements] or [0.0])),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]

@@ -7,10 +7,10 @@ import jsonl
 import pytest
 import tiny_models
 
-from mars_score.aspects import Aspects, find_aspects
+from mars_score.aspects import find_aspects
 from mars_score.metrics.plus import PlusConfig
 from mars_score.results import row_from_dict, row_to_dict
-from mars_score.rows import Entailment, Judgement, LogProbability, Term
+from mars_score.rows import Aspects, Entailment, Judgement, LogProbability, Term
 from mars_score.scorer import MarsScorer
 from mars_score.verdicts import judge
 from research import aspects, forms

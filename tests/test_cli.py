@@ -17,10 +17,10 @@ import pytest
 import word_recall
 from setting_values import GENERAL, PAPER, PLUS
 
-from mars_score.aspects import Aspects
 from mars_score.atomic import write_whole
 from mars_score.cli import main, make_parser
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
+from mars_score.rows import Aspects
 from mars_score.runtime import progress_bars
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
