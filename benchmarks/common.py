@@ -20,6 +20,7 @@ from mars_score.models.running import set_passive_omp_wait
 from mars_score.tables import Table
 
 set_passive_omp_wait()  # As `mars` does: threads of an earlier run would spin beside those of the next.
+Clock = Callable[[], float]
 Runs = Mapping[str, Callable[[], float | None]]
 
 
@@ -106,7 +107,7 @@ def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio],
         report(args, title, median_ratio(seconds[first], seconds[second]), target, figures | medians(seconds))
 
 
-def seconds_of(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+def seconds_of(work: Callable[[], object], clock: Clock = time.perf_counter) -> float:
     """Measure how long ``work`` takes, by a clock."""
     start = clock()
     work()

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import fresh_store, parse, progress, seconds_of, speed_parser
+from benchmarks.common import Clock, fresh_store, parse, progress, seconds_of, speed_parser
 from benchmarks.scoring import bert_scorer
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
@@ -34,7 +34,6 @@ SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
 COLUMNS = {"first": "rows per second: first", "new": "new", "kept": "kept", "gib": "GiB", "kb": "kB a row"}
 WARM_UP = 2  # rows that are scored before, so that models and libraries are loaded
 Score = Callable[[list[Text]], object]
-Clock = Callable[[], float]
 
 
 def main() -> None:
