@@ -158,12 +158,18 @@ def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
         text._replace(
             row=said.row,
             reference_cosines=record.reference_cosines,
-            judgements=[
-                Judgement(by_reference.sentence, "", "", by_reference.by_reference, by_context.by_context)
-                for by_reference, by_context in zip(said.judgements, alone.judgements, strict=True)
-            ],
+            judgements=_judged_by_both(said.judgements, alone.judgements),
         )
         for text, record, said, alone in zip(as_text, as_data, as_said, without_references, strict=True)
+    ]
+
+
+def _judged_by_both(by_reference: Sequence[Judgement], by_context: Sequence[Judgement]) -> list[Judgement]:
+    """Join what is said by the references and by the context alone, which may not be in English by itself."""
+    said = [one.by_context for one in by_context] or [None] * len(by_reference)
+    return [
+        one._replace(reference_premise="", context_premise="", by_context=other)
+        for one, other in zip(by_reference, said, strict=True)
     ]
 
 
