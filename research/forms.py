@@ -214,7 +214,9 @@ def scores(
     values = []
     for one in candidates:
         task = "text" if one.row.task == "data" and not data else one.row.task
-        features = for_task(one, changed, "summary" if follows and task == "text" else task)
+        if follows and task == "text" and all(judged.by_context for judged in one.judgements):
+            task = "summary"
+        features = for_task(one, changed, task)
         if cosine:
             mixed = (1 - cosine) * max(one.recalls) + cosine * max(one.reference_cosines)
             features = features._replace(recalls=[mixed])
