@@ -227,12 +227,12 @@ def scores(
 
 
 def for_task(features: Features, config: PlusConfig, task: str) -> Features:
-    """Leave the features that a row of a task has, with its references."""
+    """Leave the features that a row of a task has."""
     row = features.row._replace(task=task)
     names = term_names(row, config)
     has_context = "context" in names
     judgements = features.judgements
-    if task != "summary":
+    if task != "summary" and row.references:
         judgements = [one._replace(by_context=None) for one in judgements]
     return features._replace(
         row=row,

@@ -118,7 +118,7 @@ CASES = [
     *each(SCORED, "encodings", encoder=OTHER, window_words=3),
     *each(SCORED, "log_probabilities", language_model=OTHER, max_context_tokens=1),
     *each(SCORED, "entailments", entailment_model=OTHER),
-    *each(SCORED, "encodings", "entailments", premise_words=3),
+    *each({**SCORED, "task": "summary"}, "encodings", "entailments", premise_words=3),
     *each(SCORED, "encodings", "log_probabilities", "entailments", dtype="float32"),
     *each(SCORED, "encodings", "infills", variant="paper"),
     # What is only computed with, or how.

@@ -17,7 +17,7 @@ TERMS = {
     "samples": "how much nearer it is to a sample than to the references",
     "likelihood": "its log probability per token (half of it), and what the context adds to that",
     "support": "how probable it is that the context says what its sentences say",
-    "contradiction": "how probable it is that reference or context deny it; small for a text unlike the reference",
+    "contradiction": "how probable it is that the reference denies it; small for a text unlike the reference",
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
