@@ -93,20 +93,28 @@ def estimate(path: str, columns: Columns, arguments: Mapping[str, Any], chunk_si
     began = time.perf_counter()
     scorer = _CountingScorer(**arguments)
     scorer.check_inputs(columns.reference, columns.samples)
-    calls, rows, generator = scorer.calls, 0, random.Random(0)
-    pool: list[tuple[float, int, Row]] = []  # a random choice of the rows for which a model is needed
-    for chunk in InputFile(path, columns, scorer.settings.task).chunks(chunk_size):
-        calls.new_texts.clear()
-        scorer.score_rows(chunk.rows)
-        needing = [row for row in chunk.rows if calls.new_texts & {row.candidate, row.context, *row.references}]
-        numbered = enumerate(needing or (chunk.rows if calls.new_texts else ()), rows)
-        pool = heapq.nsmallest(_POOL, [*pool, *((generator.random(), number, row) for number, row in numbered)])
-        rows += len(chunk.rows)
+    chunks = InputFile(path, columns, scorer.settings.task).chunks(chunk_size)
+    rows, pool = _count(scorer, (chunk.rows for chunk in chunks))
     rest = time.perf_counter() - began
-    measured, loading = _measure([row for _, _, row in pool], arguments, calls.found)
-    left = {kind: _left(call, measured[kind]) for kind, call in calls.found.items() if call.items}
+    found = scorer.calls.found
+    measured, loading = _measure(pool, arguments, found)
+    left = {kind: _left(call, measured[kind]) for kind, call in found.items() if call.items}
     usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return RunEstimate(rows, left, loading, rest, usage)
+
+
+def _count(scorer: _CountingScorer, chunks: Iterable[Sequence[Row]]) -> tuple[int, list[Row]]:
+    """Count rows and model calls; return the number of rows, and a random choice of those that need a model."""
+    calls, rows, generator = scorer.calls, 0, random.Random(0)
+    pool: list[tuple[float, int, Row]] = []
+    for chunk in chunks:
+        calls.new_texts.clear()
+        scorer.score_rows(chunk)
+        needing = [row for row in chunk if calls.new_texts & {row.candidate, row.context, *row.references}]
+        numbered = enumerate(needing or (chunk if calls.new_texts else ()), rows)
+        pool = heapq.nsmallest(_POOL, [*pool, *((generator.random(), number, row) for number, row in numbered)])
+        rows += len(chunk)
+    return rows, [row for _, _, row in pool]
 
 
 def _measure(

@@ -58,17 +58,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compare and print; see :func:`mars_score.cli.main` for errors."""
-    if args.example and args.files:
-        raise ValueError(f"--example brings files of its own; leave out {args.files[0]}, or --example")
-    if args.example:
-        args.files = _write_example(Path(EXAMPLE))
-    if len(args.files) < 2:
-        given = f"{args.files[0]} alone" if args.files else "none"
-        raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
-    if args.rows < 0:
-        raise ValueError(f"--rows must be at least 0, got {args.rows}")
-    if args.samples_column and args.samples_from_others:
-        raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
+    _check(args)
     with scoring() as notices:
         files, rows = _read(args)
     print_notices(notices)
@@ -102,6 +92,21 @@ def run(args: argparse.Namespace) -> None:
     for row in shown["most_different"]:
         row["lines"] = {name: file.line(row["row"]) for name, file in places.items()}
     print(json.dumps(shown))  # in ASCII: safe on any terminal
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise ValueError for options that do not go together; write the example if it is asked for."""
+    if args.example and args.files:
+        raise ValueError(f"--example brings files of its own; leave out {args.files[0]}, or --example")
+    if args.example:
+        args.files = _write_example(Path(EXAMPLE))
+    if len(args.files) < 2:
+        given = f"{args.files[0]} alone" if args.files else "none"
+        raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
+    if args.rows < 0:
+        raise ValueError(f"--rows must be at least 0, got {args.rows}")
+    if args.samples_column and args.samples_from_others:
+        raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
 
 
 def _write_example(folder: Path) -> list[str]:

@@ -69,7 +69,12 @@ def run(args: argparse.Namespace) -> None:
     }
     if args.json:
         print(json.dumps({"presets": presets}))
-        return
+    else:
+        _print(presets)
+
+
+def _print(presets: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print the models of each preset in columns."""
     lines = {
         preset: [_cells(setting, one) for setting, one in models.items()] for preset, models in presets.items()
     }
