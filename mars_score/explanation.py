@@ -106,7 +106,7 @@ class Explanation:
     def lines(self) -> list[str]:
         """Return a line for each term that adds something, and one of the aspects."""
         sums = [
-            f"{term.name}: {term.weight:.2f} x {term.value:.3f} = {self.points[term.name]:.3f}"
+            f"{term.name}: {term.weight:.3f} x {term.value:.3f} = {self.points[term.name]:.3f}"
             for term in self.terms
             if term.value
         ]
