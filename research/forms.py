@@ -88,10 +88,7 @@ def main() -> None:
     options = feature_options(__doc__)
     add_record_option(options)
     args = options.parse_args()
-    sets: Sets = {
-        name: ([from_json(one) for one in columns["features"]], np.array(columns["ratings"]))
-        for name, columns in kept_features(args, features_and_ratings).items()
-    }
+    sets = kept_sets(args)
     values = agreement_by_set(sets)
     print(f"{by_set(values)}\n")
     for variant in VARIANTS:
@@ -134,6 +131,14 @@ def kept_features(args: argparse.Namespace, compute: Callable[[RatedSet, ModelCa
         saved[one.name] = compute(drawn(one, args.rows), calls)  # type: ignore[arg-type]
         path.write_text(json.dumps(saved), encoding="utf-8")
     return saved
+
+
+def kept_sets(args: argparse.Namespace) -> Sets:
+    """Return the features and ratings of each set, as :func:`kept_features` finds them."""
+    return {
+        name: ([from_json(one) for one in columns["features"]], np.array(columns["ratings"]))
+        for name, columns in kept_features(args, features_and_ratings).items()
+    }
 
 
 def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:

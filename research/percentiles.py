@@ -25,9 +25,7 @@ from research.forms import (
     Sets,
     alone,
     feature_options,
-    features_and_ratings,
-    from_json,
-    kept_features,
+    kept_sets,
     scores,
 )
 from research.results import add_record_option, markdown, record
@@ -43,10 +41,7 @@ def main() -> None:
     options = feature_options(__doc__)
     add_record_option(options)
     args = options.parse_args()
-    sets: Sets = {
-        name: ([from_json(one) for one in columns["features"]], np.array(columns["ratings"]))
-        for name, columns in kept_features(args, features_and_ratings).items()
-    }
+    sets = kept_sets(args)
     made = {variant: of_variant(sets, args.preset, variant, config) for variant, config in VARIANTS.items()}
     kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     FILE.write_text(json.dumps(kept | {args.preset: made}, sort_keys=True) + "\n", encoding="utf-8")
