@@ -59,6 +59,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare and print; see :func:`mars_score.cli.main` for errors."""
     _check(args)
+    if args.example:
+        args.files = _write_example(Path(EXAMPLE))
     with scoring() as notices:
         files, rows = _read(args)
     print_notices(notices)
@@ -95,12 +97,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise ValueError for options that do not go together; write the example if it is asked for."""
+    """Raise ValueError for options that do not go together."""
     if args.example and args.files:
         raise ValueError(f"--example brings files of its own; leave out {args.files[0]}, or --example")
-    if args.example:
-        args.files = _write_example(Path(EXAMPLE))
-    if len(args.files) < 2:
+    if len(args.files) < 2 and not args.example:
         given = f"{args.files[0]} alone" if args.files else "none"
         raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
     if args.rows < 0:
