@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 LABELS = ("contradiction", "entailment", "neutral")  # in the order of the classes
 NOT_ENTAILMENT = "not_entailment"  # either of the two other classes
-# Sets that a shipped model may learn from, and how many of their pairs are taken in an epoch, about.
+# Sets that a shipped model may learn from, and how many of their pairs ``--public 1`` takes in an epoch, about.
 PUBLIC = {
     "lingloop": 7000,
     "infotabs": 2400,

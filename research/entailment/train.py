@@ -65,12 +65,8 @@ def main() -> None:
     options.add_argument("out", type=Path)
     options.add_argument("--encoder", required=True, help="folder of the encoder")
     options.add_argument("--written", type=float, default=1.0, help="share of the written contexts (default: 1)")
-    options.add_argument(
-        "--public",
-        type=float,
-        default=0.75,
-        help="share of PUBLIC in the first epoch, of later ones a third (default: 0.75)",
-    )
+    options.add_argument("--leave-out", nargs="+", default=[], metavar="SOURCE", help="of written contexts")
+    options.add_argument("--public", type=float, default=1.0, help="times PUBLIC in each epoch (default: 1)")
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--rank", type=int, default=32)
     options.add_argument("--frozen", type=int, default=0, help="lower layers that learn nothing (default: 0)")
@@ -83,7 +79,8 @@ def main() -> None:
     torch.manual_seed(args.seed)
     model, tokenizer = untrained(args.encoder, args.rank, args.frozen)
     if args.start:
-        model.load_state_dict(mean_of([load_file(path) for path in args.start]), strict=False)
+        start = mean_of([load_file(path) for path in args.start])
+        model.load_state_dict(widened(start, args.rank), strict=False)
     train(model, tokenizer, args)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     save_file(difference(model), args.out)
@@ -92,6 +89,18 @@ def main() -> None:
 def mean_of(files: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     """Return the mean of each tensor over the files of several runs."""
     return {name: torch.stack([one[name].float() for one in files]).mean(0) for name in files[0]}
+
+
+def widened(difference: dict[str, Tensor], rank: int) -> dict[str, Tensor]:
+    """Raise the rank of the matrices; what is added to ``up`` is 0, so that their products stay the same."""
+    found = dict(difference)
+    for name, tensor in difference.items():
+        if name.endswith(".up"):
+            found[name] = nn.functional.pad(tensor, (0, rank - tensor.shape[1]))
+        elif name.endswith(".down"):
+            new = torch.randn(rank - tensor.shape[0], tensor.shape[1]) / tensor.shape[1] ** 0.5
+            found[name] = torch.cat([tensor, new])
+    return found
 
 
 def untrained(folder: str, rank: int, frozen: int) -> tuple[PrefixClassifier, Any]:
@@ -114,9 +123,10 @@ def untrained(folder: str, rank: int, frozen: int) -> tuple[PrefixClassifier, An
 
 
 def train(model: PrefixClassifier, tokenizer: Any, args: Any) -> None:
-    """Train for some epochs; later ones see a third of the public pairs of the first, drawn anew."""
+    """Train for some epochs, each with public pairs that are drawn anew."""
     contexts = read_rows(args.nli / "written.jsonl") + read_rows(OURS)
     random.Random(args.seed).shuffle(contexts)
+    contexts = [row for row in contexts if row["source"] not in args.leave_out]
     contexts = contexts[: round(args.written * len(contexts))]
     premises = passages(contexts)
     reworded = read_rows(REWORDED)
@@ -125,7 +135,7 @@ def train(model: PrefixClassifier, tokenizer: Any, args: Any) -> None:
     for epoch in range(args.epochs):
         seed = args.seed + epoch
         groups = [
-            *public_groups(args.nli, seed, args.public if epoch == 0 else args.public / 3),
+            *public_groups(args.nli, seed, args.public),
             *written_groups(contexts, premises, seed),
             *reworded_groups(reworded, seed),
         ]
