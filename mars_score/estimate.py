@@ -22,6 +22,7 @@ from mars_score.scorer import MarsScorer
 SAMPLE_ROWS = 16  # scored together to measure a speed
 SAMPLE_SECONDS = 5.0  # after which no more rows are scored for it
 _POOL = 512  # rows from which the sample is drawn
+_ENTRY_BYTES = 130  # of the store for a value's key and its place in an index, beside the value
 _READINGS = {"log_probabilities": 2}  # how often a text is read: given its context, and alone
 
 
@@ -220,7 +221,7 @@ class _TimedCalls(ModelCalls):
 
         def encode(value: Value) -> bytes:
             encoded = codec.encode(value)
-            found.bytes += len(encoded)
+            found.bytes += len(encoded) + _ENTRY_BYTES
             return encoded
 
         return super()._cached(kind, name, method, items, timed, replace(codec, encode=encode), stage)
