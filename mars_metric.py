@@ -46,12 +46,13 @@ Args:
         language model, wrote for the context, as variants `"plus"` and `"fast"` can use them; an empty list where
         a row has none. May be omitted.
     tasks (`str` or `list` of `str`): what the contexts are, for all rows or for each, where their type does not
-        say it: `"text"`, `"dialogue"`, whose turns are lines, or `"data"`. May be omitted.
+        say it: `"text"`, `"summary"` (the candidate is to follow from the context), `"dialogue"`, whose turns are
+        lines, or `"data"`. May be omitted.
     detailed (`bool`): also return the scores of the rows, their aspects and percentiles, the signature and the
         augmented references.
     explain (`bool`): also return why each score is what it is.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
-        all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
+        all calls: `preset` (`"mini"`, `"medium"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
         (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`, `task`,
         `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
 

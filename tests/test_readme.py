@@ -18,7 +18,7 @@ from mars_score.settings import SETTING_NAMES, presets
 from research import ladders, results, typical_values
 
 ROOT = Path(__file__).parent.parent
-# Those with snippets; docs/scale.md needs a cluster, and test_recipes.py runs docs/recipes.md.
+# Those with snippets; test_recipes.py runs docs/frameworks.md.
 PAGES = {
     f"{name}.md": (ROOT / f"{name}.md").read_text(encoding="utf-8")
     for name in [

@@ -57,8 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Make the parser of ``mars`` with all its commands."""
     parser = Parser(
         prog="mars",
-        description="MARS: scores generated text by its similarity with references that a language model "
-        "augmented in the light of their context.",
+        description="MARS: scores generated text by human references and by the context it was written for.",
     )
     parser.add_argument("--version", action="version", version=f"mars {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

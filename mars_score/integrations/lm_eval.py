@@ -23,7 +23,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
 
     ``doc_to_target`` gives a reference or a list of them. The entry of the metric may also have ``context``, the
     field or template of a document's context (default: ``"context"``), ``context_task``, what the contexts are
-    (``text``, ``dialogue`` or ``data``), ``use_references: false``, and arguments and settings of
+    (``text``, ``summary``, ``dialogue`` or ``data``), ``use_references: false``, and arguments and settings of
     :class:`mars_score.MarsScorer`. All rows are scored in one call, by the first process.
 
     Raises:

@@ -29,7 +29,7 @@ class MarsScore(Metric):
     alone.
 
     Args:
-        preset: which models: ``"mini"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
+        preset: which models: ``"mini"``, ``"medium"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
         options: arguments and settings of :class:`MarsScorer`, and those of ``torchmetrics.Metric``.
             Without ``device`` the models are on the metric's device, unless that is the CPU: then on the default
             device of :class:`MarsScorer`.

@@ -22,7 +22,7 @@ from mars_score.text import copied_share, plain_words, repeated_share, split_wor
 
 @dataclass(frozen=True, config=STRICT)
 class PlusConfig:
-    """The settings of the formula; the first ten, to ``log_p_weight``, were chosen on development sets."""
+    """The settings of the formula; the first eleven, to ``log_p_weight``, were chosen on development sets."""
 
     context_weight: float = option(0.5, "Largest weight w of the context, reached with long references.", 0, 1)
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
