@@ -52,9 +52,9 @@ Args:
         augmented references.
     explain (`bool`): also return why each score is what it is.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
-        all calls: `preset` (`"mini"`, `"medium"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
-        (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`, `task`,
-        `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
+        all calls: `preset` (`"mini"`, `"medium"`, `"base"`, `"paper"` or `"multilingual"`: which models),
+        `variant` (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`,
+        `task`, `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
 
 Returns:
     mars (`float`): mean score of the rows, mostly in [0, 1]; an unlikely or repetitive text may score below 0.
