@@ -197,7 +197,22 @@ def test_settings_of_another_variant_are_refused(name, value):
         ({"plan_step": 0.1, "planner": "none"}, "plan_step=0.1 has no effect with planner='none'"),
         ({"sigma": 0, "max_mask_ratio": 0}, "sigma=0 has no effect with max_mask_ratio=0"),
         ({"plan_step": 0.1, "max_mask_ratio": 0}, "plan_step=0.1 has no effect with max_mask_ratio=0"),
-        ({"context_words": 2, "variant": "plus", "context_weight": 0}, "context_words=2.* with context_weight=0"),
+        (
+            {"close_context": 0.5, "variant": "plus", "context_weight": 0},
+            "close_context=0.5.* context_weight=0",
+        ),
+        (
+            {"context_words": 2, "variant": "plus", "context_weight": 0, "sample_weight": 0},
+            "context_words=2.* with context_weight=0.* and sample_weight=0",
+        ),
+        (
+            {"max_context_tokens": 5, "variant": "fast"},
+            "max_context_tokens=5.* likelihood_weight=0",
+        ),
+        (
+            {"max_context_tokens": 5, "max_mask_ratio": 0},
+            "max_context_tokens=5.* max_mask_ratio=0",
+        ),
         ({"max_pmi": 2, "variant": "fast"}, "max_pmi=2.* has no effect with likelihood_weight=0"),
         (
             {"contradiction_penalty": 0.5, "variant": "fast", "entailment_model": None},
@@ -207,11 +222,21 @@ def test_settings_of_another_variant_are_refused(name, value):
             {"premise_words": 50, "variant": "fast", "entailment_model": None},
             "premise_words=50 has no effect with entailment_model=None",
         ),
+        (
+            {"max_sentences": 2, "variant": "plus", "support_weight": 0, "contradiction_penalty": 0},
+            "max_sentences=2 has no effect with support_weight=0.* and contradiction_penalty=0",
+        ),
     ],
 )
 def test_settings_without_effect_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         resolve_settings(**settings)
+
+
+def test_settings_that_one_other_gives_effect_are_taken():
+    samples = resolve_settings(variant="plus", context_weight=0, context_words=2)
+    contradictions = resolve_settings(variant="plus", support_weight=0, max_sentences=2)
+    assert (samples.plus.context_words, contradictions.plus.max_sentences) == (2, 2)
 
 
 def test_constants_of_variants_may_be_without_effect():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Annotated, Any, Literal
 
@@ -146,22 +146,19 @@ GROUPS: dict[str, Any] = {  # of settings, as they are shown
 }
 SETTING_NAMES = tuple(dict.fromkeys(one.name for group in GROUPS.values() for one in options_of(group)))
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # others of MarsScorer
-# A setting -> the other that must not be this value, or it has no effect.
-_NEEDS: dict[str, tuple[str, Any]] = {
-    **dict.fromkeys(
-        ("mask_ratio_step", "pos_weights", "idf_corpus", "planner", "sigma", "q"), ("max_mask_ratio", 0)
-    ),
-    **dict.fromkeys([name for name in SETTING_NAMES if name.startswith("plan_")], ("planner", "none")),
-    **dict.fromkeys(("max_context_tokens", "context_weight"), ("use_context", False)),
-    **dict.fromkeys(
-        ("premise_words", "max_sentences"),
-        ("entailment_model", None),
-    ),
-    **dict.fromkeys(("likelihood_words", "max_pmi", "log_p_weight"), ("likelihood_weight", 0)),
-    **dict.fromkeys(("context_words", "close_context", "window_words"), ("context_weight", 0)),
-    **dict.fromkeys(("word_letters", "repetition_words", "copied_words"), ("repetition_penalty", 0)),
-    **dict.fromkeys(("support_weight", "contradiction_penalty"), ("entailment_model", None)),
-}
+# Settings, and others without which they have no effect: where all of these have this value, or none themselves.
+_NEEDS: tuple[tuple[Sequence[str], Mapping[str, Any]], ...] = (
+    (("mask_ratio_step", "pos_weights", "idf_corpus", "planner", "sigma", "q"), {"max_mask_ratio": 0}),
+    ([name for name in SETTING_NAMES if name.startswith("plan_")], {"planner": "none"}),
+    (("max_context_tokens", "context_weight"), {"use_context": False}),
+    (("max_context_tokens", "likelihood_words", "max_pmi", "log_p_weight"), {"likelihood_weight": 0}),
+    (("max_context_tokens",), {"max_mask_ratio": 0}),
+    (("context_words",), {"context_weight": 0, "sample_weight": 0}),  # The weight of samples grows by it, too.
+    (("close_context", "window_words"), {"context_weight": 0}),
+    (("word_letters", "repetition_words", "copied_words"), {"repetition_penalty": 0}),
+    (("support_weight", "contradiction_penalty"), {"entailment_model": None}),
+    (("premise_words", "max_sentences"), {"support_weight": 0, "contradiction_penalty": 0}),
+)
 
 
 def resolve_settings(
@@ -223,12 +220,23 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
         is_off = name.endswith(("_weight", "_penalty")) and values[name] == 0
         if values[name] == before or is_off:
             continue
-        needing = name
-        while needing in _NEEDS and _NEEDS[needing][0] in values:
-            other, useless = _NEEDS[needing]
-            if values[other] == useless and isinstance(values[other], bool) == isinstance(useless, bool):
-                raise ValueError(
-                    f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}; change {other}, "
-                    f"or leave {name} out"
-                )
-            needing = other
+        if cause := _cause_of_no_effect(name, values):
+            given = " and ".join(f"{other}={values[other]!r}" for other in cause)
+            raise ValueError(
+                f"{name}={values[name]!r:.60} has no effect with {given}; change {' or '.join(cause)}, or leave "
+                f"{name} out"
+            )
+
+
+def _cause_of_no_effect(name: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the settings whose values leave a setting without effect, none if it has one."""
+    for group in (others for names, others in _NEEDS if name in names):
+        causes: list[list[str]] = []
+        for other, useless in group.items():
+            if other not in values:  # It belongs to another variant.
+                continue
+            is_same = values[other] == useless and isinstance(values[other], bool) == isinstance(useless, bool)
+            causes.append([other] if is_same else _cause_of_no_effect(other, values))
+        if causes and all(causes):
+            return list(dict.fromkeys(setting for cause in causes for setting in cause))
+    return []
