@@ -111,12 +111,17 @@ def _texts(texts: Any) -> tuple[str, ...] | None:
     return checked
 
 
+def read_lines(path: str | os.PathLike[str]) -> list[str]:
+    r"""Return the lines of a file in UTF-8 that are not blank, split at \n alone, without outer white space."""
+    with open(path, encoding="utf-8-sig", newline="\n") as file:
+        return [line.strip() for line in file if line.strip()]
+
+
 def _lines(path: str) -> list[str]:
     if path.endswith(_TABLES):
         raise ValueError("must be a file with one text per line, not a table; write its column of texts to one")
     try:
-        with open(path, encoding="utf-8-sig", newline="\n") as file:
-            return [line.strip() for line in file if line.strip()]
+        return read_lines(path)
     except OSError as error:
         raise ValueError(f"must be a list of strings or a file ({error.strerror})") from None
     except UnicodeDecodeError:

@@ -229,6 +229,8 @@ class Run:
             self._reference_counts.update(len(row.references) for row in chunk.rows)
             self._tasks.update(row.task for row in chunk.rows)
             self._report("read", self._rows, 0)
+        if writable is not None:
+            writable.finish()
         self._report("read", self._rows, self._rows)
         if settings.masks:
             counter.add(settings.paper.idf_corpus or ())

@@ -410,8 +410,12 @@ class _Reports:
     @contextmanager
     def bars(self) -> Iterator[None]:
         """Show progress bars meanwhile, if ``progress`` is True."""
-        with progress_bars(quiet=False) if self._has_bars else nullcontext(self._report) as self._report:
-            yield
+        given = self._report
+        try:
+            with progress_bars(quiet=False) if self._has_bars else nullcontext(given) as self._report:
+                yield
+        finally:
+            self._report = given  # A function of bars cannot be pickled.
 
 
 def _learning() -> Any:

@@ -136,6 +136,21 @@ def test_scores_in_a_file(score, write, tmp_path):
     assert path.read_bytes() == out.read_bytes()
 
 
+@pytest.mark.parametrize("option", ["--json", "--detailed", "--explain"])
+def test_standard_output_is_for_the_rows_or_for_what_is_shown(failing, write, scorers, option):
+    error = failing("score", write(), "--out", "-", "--variant", "fast", option)
+    assert error.startswith(f"{option} and --out - ")
+    assert scorers == []
+
+
+@pytest.mark.parametrize("options", [["--detailed"], ["--json", "--detailed", "--explain"]])
+def test_what_is_shown_of_a_run_that_replaces_its_input(score, write, options):
+    expected = score(write(), *options)
+    path = write()
+    assert score(path, "--out", path, *options) == expected
+    assert [row["mars"] for row in jsonl.read(path)] == SCORES
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
 def test_a_pipe_is_written_and_not_read(score, failing, write, tmp_path):
     pipe = tmp_path / "pipe"
@@ -216,6 +231,9 @@ def test_augment(run, failing, write, tmp_path):
         texts = [text for each, infill in zip(references, infills, strict=True) for text in (each, infill["text"])]
         assert augmented["augmented_references"] == list(dict.fromkeys(texts))
     assert run(*argv, "--no-store")[2].endswith(f"2 rows with augmented references written to {out}\n")
+    path = write(rows)
+    assert run("augment", path, "--out", path, *argv[4:], "--quiet") == (0, "", "")
+    assert path.read_bytes() == out.read_bytes()
     for options in (["--variant", "plus"], ["--max-mask-ratio", "0"]):
         assert "masks nothing" in failing("augment", write(rows), "--out", out, *options)
 

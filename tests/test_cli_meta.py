@@ -80,6 +80,13 @@ def test_columns_and_settings_are_options(rated, run, word_models):
     assert {scorer.settings.plus.context_weight for scorer, _ in word_models} == {0.4}
 
 
+def test_of_two_columns_the_named_one_is_taken(rated, run, failing):
+    path = rated(contexts="the same for all")
+    options = ("--metrics", "length", "--no-attacks", "--quiet")
+    assert "toy.jsonl:1: columns 'context' and 'contexts' could both hold" in failing(path, *options)
+    assert run(path, "--context-column", "context", *options)[0] == 0
+
+
 @pytest.mark.parametrize("form", [["toy=data,other=text"], ["toy=data", "other=text"]])
 def test_the_tasks_of_sets_are_options(rated, run, form):
     files = rated(), rated("other.jsonl")
@@ -101,6 +108,8 @@ def test_the_tasks_of_sets_are_options(rated, run, form):
         (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
         (["--groups", "0"], "the number of groups must be at least 1"),
         (["--rating-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
+        (["--single-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
+        (["--group-column", "group.name"], "toy.jsonl:1: column 'group.name' is missing"),
         (["--metrics", "mars_paper[sigma=-1]"], "unknown metric"),
         (["--metrics", "mars[variant=paper,sigma=-1]"], "sigma must be "),
         (["--task", "toy"], "argument --task: not of the form SET=TASK"),

@@ -197,6 +197,8 @@ def test_json_has_the_interval_of_score(compare, tmp_path, run):
         (("--group-column", "tale"), {}, "ours.jsonl:1: column 'tale' is missing"),
         (("--group-column", "story"), {"first": NO_STORY}, "ours.jsonl:1: column 'story' must be a string or an"),
         (("--rows", -1), {}, "--rows must be at least 0"),
+        (("--rows", 3, "--table", "latex"), {}, "--table latex"),
+        (("--rows", 1, "--table", "markdown"), {}, "--table markdown"),
         (("--confidence", 2), {}, "confidence must lie between"),
     ],
 )
@@ -205,6 +207,25 @@ def test_what_is_wrong_with_files_is_found_before_scoring(compare, word_models, 
     assert (code, out) == (2, "")
     assert message in err
     assert word_models == []
+
+
+def test_lines_of_contexts_count_as_the_first_file_says(compare):
+    """Whether the other files have a column of tasks or not."""
+
+    def others_of(context):
+        return [{**row, "context": context} for row in OTHERS]
+
+    kinds, context = ("dialogue", "", "text"), "A: Hi.\nB: Hello."
+    first = [{**row, "context": context, "kind": kind} for row, kind in zip(ROWS, kinds, strict=True)]
+    same = [{**row, "kind": other["kind"]} for row, other in zip(others_of(context), first, strict=True)]
+    options = "--task-column", "kind", "--json"
+    for others in (same, others_of(context)):
+        code, out, _ = compare(*options, first=first, second=others)
+        assert (code, json.loads(out)["pairs"][0]["wins"]) == (0, 2)
+    code, _, err = compare(*options, first=first, second=others_of(" ".join(context.splitlines())))
+    assert (code, "theirs.jsonl:1: column 'context' differs from" in err) == (2, True)
+    code, _, err = compare(*options, first=first, second=[*same, OTHERS[0]])
+    assert (code, "theirs.jsonl:4: " in err) == (2, True)
 
 
 def test_without_contexts(compare):
@@ -235,6 +256,8 @@ def test_tables_for_papers(compare):
     assert len(re.findall(r"^\| +systems? .*\|$\n\| :-[-:| ]+\|$", markdown, flags=re.MULTILINE)) == 2
     assert "scores higher than" in markdown
     assert "fewer than 10" in compare("--table", "markdown")[1]
+    for options in (("--rows", 0), ("--rows", 1, "--json")):
+        assert compare("--table", "latex", *options)[0] == 0
 
 
 def test_names_of_systems(compare, run, tmp_path):

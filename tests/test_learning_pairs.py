@@ -113,6 +113,25 @@ def test_corpus_files(tmp_path):
         read_corpus(lines)
 
 
+def test_lines_of_a_corpus(tmp_path):
+    path = tmp_path / "texts.txt"
+    text = "One two three\u2028four five."
+    path.write_bytes(f"\ufeff{text}\r\nSix seven eight nine.\n".encode())
+    assert read_corpus(path) == [Source(text), Source("Six seven eight nine.")]
+    path.write_bytes("Der schöne Tag am See.\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"texts\.txt: not UTF-8; convert"):
+        read_corpus(path)
+
+
+def test_named_columns_of_a_corpus(tmp_path):
+    path, text = tmp_path / "rows.jsonl", "One two three four."
+    jsonl.write(path, [{"references": "Five six seven eight.", "reference": text, "doc": {"text": "Before it."}}])
+    assert read_corpus(path, "reference") == [Source(text)]
+    assert read_corpus(path, "reference", "doc.text") == [Source(text, "Before it.")]
+    with pytest.raises(ValueError, match=r"rows.jsonl:1: column 'doc.context' is missing"):
+        read_corpus(path, "reference", "doc.context")
+
+
 @pytest.mark.parametrize("text", ["One  two, three.\n(four)", "\u4eca\u65e5\u306f\u3001 fine \u5929\u6c17 a a"])
 def test_spans_of_words(text):
     assert [text[start:end] for start, end in word_spans(text)] == split_words(text)

@@ -176,7 +176,7 @@ def test_settings_of_all_metrics_count_where_a_variant_has_them(tiny):
     assert values("mars") == list(general.values())
     assert values("mars[context_weight=0.1]") == ["plus", 0.1, 7, 9]
     assert values("mars_paper") == ["paper", None, None, 9]
-    assert values("mars_fast") == ["fast", 0.3, PlusConfig().likelihood_words, 9]
+    assert values("mars_fast") == ["fast", 0.3, PlusConfig().likelihood_words, PlusConfig().max_context_tokens]
     assert values("mars_no_context")[1] == PlusConfig().context_weight
 
 
@@ -304,6 +304,28 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
 
     own.title = "letters of my own"
     assert evaluate(data, [own], store=tmp_path).titles == {"letters of my own": "letters of my own"}
+
+
+def test_different_metrics_of_one_name_are_refused():
+    class Own:
+        def __init__(self, sign):
+            self._sign = sign
+
+        def score(self, rows, corpus):
+            return [float(self._sign * len(candidate)) for candidate, *_ in rows]
+
+    own, other, length = Own(1), Own(-1), Own(2)
+    length.title = "length"
+    for name, metrics in {"Own": [own, other], "length": ["length", length]}.items():
+        with pytest.raises(ValueError, match=f"'{name}'.*title"):
+            evaluate(make_set(), metrics)
+    other.title = "shortest"
+    metrics = [own, other, own, "length", "length"]
+    assert list(evaluate(make_set(), metrics).titles) == [
+        "Own",
+        "shortest",
+        "length",
+    ]
 
 
 def test_the_report_and_its_plain_data_are_complete(found, tmp_path):

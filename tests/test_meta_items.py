@@ -3,6 +3,7 @@
 import jsonl
 import pytest
 
+from mars_score.data.files import read_rows
 from mars_score.meta.rated import RatedColumns, read_rated_set, read_rated_sets
 from mars_score.rows import Row
 
@@ -41,7 +42,7 @@ def test_reads_items_in_the_order_of_the_file(write):
 
 
 def test_columns_may_have_other_names_and_missing_labels_are_said(write):
-    names = RatedColumns("output", "target", "source", "score", "doc", "by", "none")
+    names = RatedColumns("output", "target", "source", "score", "doc", "by")
     rows = [{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}]
     data = read_rated_set(write(rows), names)
     assert (data.rows, data.ratings) == ([Row("a", ("b",), "c")], [3.0])
@@ -70,7 +71,45 @@ def test_single_ratings_are_one_list_or_one_by_aspect(write, tmp_path):
     assert single == [{"rating": ["1.0", "nan", "2.5"]}, {}, {"fluency": ["4.0", "5.0"]}]
     assert read_rated_set(write([row(0), row(1, individual=None)])).single_ratings == []
     (tmp_path / "cells.csv").write_text("candidate,references,context,human,individual\na,b,c,3,x\n")
-    assert read_rated_set(tmp_path / "cells.csv").single_ratings == []
+    data = read_rated_set(tmp_path / "cells.csv")
+    assert data.single_ratings == []
+    assert "column 'individual' is not read" in data.notices[-1]
+    with pytest.raises(ValueError, match=r"cells.csv:2: column 'human' cannot be read: cells cannot hold lists"):
+        read_rated_set(tmp_path / "cells.csv", RatedColumns(single="human"))
+
+
+def test_columns_may_be_fields_of_objects(write):
+    names = {"rating": "human", "group": "group", "system": "system", "id": "id", "single": "individual"}
+    rows = [row(number, individual=[number, 1]) for number in range(3)]
+    nested = [{**one, "m": {name: one.pop(name) for name in names.values()}} for one in map(dict, rows)]
+    columns = RatedColumns(**{field: f"m.{name}" for field, name in names.items()})
+    assert read_rated_set(write(nested), columns) == read_rated_set(write(rows))
+
+
+@pytest.mark.parametrize("field", ["rating", "group", "system", "id", "single"])
+@pytest.mark.parametrize("name", ["m.other", "individual"])
+def test_a_column_that_is_named_must_be_there(write, field, name):
+    path = write([row(0, m={"human": 1}), row(1)])
+    with pytest.raises(ValueError, match=rf"rated.jsonl:1: column '{name}' is missing"):
+        read_rated_set(path, RatedColumns(**{field: name}))
+
+
+def test_cells_are_told_by_the_file_not_by_its_name(tmp_path):
+    path = tmp_path / "rated.txt"
+    path.write_text("candidate,references,context,human\na,b,c,3\nd,b,c,\n")
+    assert read_rated_set(path).ratings == [3.0]
+    path.write_text("candidate,references,context,human\na,b,c,3\nd,b,c,1_0\n")
+    with pytest.raises(ValueError, match=r"rated.txt:3: column 'human' must be a finite number.*'1_0'"):
+        read_rated_set(path)
+
+
+@pytest.mark.parametrize("column", ["group", "system"])
+@pytest.mark.parametrize("cell", ["", " "])
+def test_a_label_is_not_blank(tmp_path, column, cell):
+    path = tmp_path / "rated.csv"
+    path.write_text(f"candidate,references,context,human,{column}\na,b,c,3,x\nd,e,f,1,{cell}\n")
+    with pytest.raises(ValueError, match=rf"rated.csv:3: column '{column}' is blank"):
+        read_rated_set(path)
 
 
 def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
@@ -101,6 +140,8 @@ def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
         ([row(0, human=...)], r"column 'human' is missing.*add the ratings"),
         ([row(0, human=None)], r"no item has a rating in column 'human'"),
         ([row(0), row(1, group=None)], r":2: column 'group' must be a string or an integer"),
+        ([row(0, group=1), row(1, group="1")], r":2: column 'group' holds a string, but .*:1: .* an integer"),
+        ([row(0), row(1, system=1)], r":2: column 'system' holds an integer, but .*:1: .* a string"),
         ([row(0), row(1, individual="4")], r":2: column 'individual' must hold a list"),
         ([row(0), row(1, individual={"fluency": [4, "5"]})], r":2: column 'individual' must hold a list"),
         ([row(0), row(1, system=...)], r":2: column 'system' is missing.*give every row one"),
@@ -124,6 +165,15 @@ def test_a_sample_takes_whole_groups_by_their_hash_whatever_the_order(write):
     assert data.sample(1000) == data
     # By the sha256 of their names, as the command sha256sum gives it: 00d0... g9, 044e... g6, 0fcd... g8.
     assert set(read_rated_set(write(rows[:24])).sample(3).groups) == {"g9", "g6", "g8"}
+
+
+def test_a_list_in_an_object_is_split_in_its_place(write):
+    path = write([{"doc": {"answers": ["a", "b"], "id": 1}}, {"doc": {"answers": "c", "id": 2}}])
+    rows = read_rows(path).one_value_each("doc.answers").rows
+    assert rows == [{"doc": {"answers": text, "id": number}} for text, number in (("a", 1), ("b", 1), ("c", 2))]
+    path = write([{"resps": [["a", "b"], ["c"]]}])
+    rows = read_rows(path).one_value_each("resps.0").rows
+    assert rows == [{"resps": ["a", ["c"]]}, {"resps": ["b", ["c"]]}]
 
 
 def test_several_files(write, tmp_path):

@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -322,6 +323,15 @@ def test_a_pickle_leaves_models_out(make):
     pickled = dill.dumps(metric)
     assert b"SentenceTransformer" not in pickled
     assert dill.loads(pickled).compute(**ROWS) == {"mars": 0.75}
+
+
+def test_a_metric_with_rows_that_wait_is_not_pickled(make):
+    metric = make()
+    metric.add_batch(**ROWS)
+    with pytest.raises(TypeError, match=r"rows that wait.*call compute\(\) first"):
+        pickle.dumps(metric)
+    metric.compute()
+    assert pickle.loads(pickle.dumps(metric)).compute(**ROWS) == {"mars": 0.75}
 
 
 # Loading and documentation

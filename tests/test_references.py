@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import jsonl
 import numpy as np
@@ -104,6 +105,28 @@ def test_references_that_people_rate_highest(rows, tmp_path, capsys):
     assert [row["context"] for row in jsonl.read(best)] == [row["context"] for row in given]
     assert main([*command, "--json"]) == 0
     assert [row["best"] for row in json.loads(capsys.readouterr().out)["rows"]] == [1, 0, 1]
+
+
+def test_the_best_references_have_the_column_of_the_file(rows, tmp_path):
+    given = [{"references": row["reference"], "context": row["context"], "r": [1]} for row in jsonl.read(rows)]
+    path, best = jsonl.write(tmp_path / "plural.jsonl", given[1:2]), tmp_path / "best.jsonl"
+    assert main(["references", str(path), "--ratings", "r", "--best", str(best), "--quiet"]) == 0
+    assert jsonl.read(best) == given[1:2]
+    assert main(["references", str(best), "--quiet"]) == 0
+
+
+def test_references_from_standard_input(rows, tmp_path, monkeypatch, capsys):
+    assert main(["references", rows, "--json", "--quiet"]) == 0
+    expected = capsys.readouterr().out
+    with open(rows) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["references", "-", "--json", "--quiet"]) == 0
+    assert capsys.readouterr().out == expected
+    path = jsonl.write(tmp_path / "blank.jsonl", [{"reference": " ", "context": ""}])
+    with path.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["references", "-", "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith("mars: error: standard input:1: column 'reference'")
 
 
 @pytest.mark.parametrize("ratings", [[1], [1, "2"], [None, None], 3, [1, 2, 3], [True, 2]])

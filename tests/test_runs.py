@@ -278,6 +278,8 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"reference": ["a", "b"]}, "out.parquet", "Parquet cannot hold these rows"),
         ({"id": 2**63}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
         ({"id": 10**30}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
+        ({"meta": {}}, "out.parquet", "Parquet cannot hold column 'meta'"),
+        ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold column 'meta'"),
         ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
         ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
@@ -301,6 +303,19 @@ def test_columns_of_parquet_that_json_does_not_have(tmp_path, failing):
     parquet.write_table(table.append_column("price", price).append_column("x", number), path)
     assert score_words(path, "--out", out) == 0
     assert [(row["price"], row["x"]) for row in read(out)] == [(1.5, None), (1.5, 1.0)]
+
+
+@pytest.mark.usefixtures("word_models")
+def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
+    """Names of fields say nothing of their types."""
+    monkeypatch.setattr("mars_score.runs._CHECKED_TOGETHER", 1)
+    metas = [{}, {"uint64": 1, "struct<>": {}}, {"struct<>": {"a": [{}]}}, {"struct<>": {"a": [{"b": 2}]}}]
+    rows = [{**row, "meta": meta} for row, meta in zip(make_rows(4), metas, strict=True)]
+    path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.parquet"
+    assert score_words(path, "--out", out) == 0
+    written = [row["meta"] for row in stream_rows(out)]
+    assert [meta["uint64"] for meta in written] == [None, 1, None, None]
+    assert written[3]["struct<>"] == metas[3]["struct<>"]
 
 
 # Stopped and begun again

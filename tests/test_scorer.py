@@ -4,6 +4,7 @@ import copy
 import gc
 import json
 import linecache
+import pickle
 import sys
 import warnings
 import weakref
@@ -414,6 +415,7 @@ def test_progress_bars(make, capsys, monkeypatch):
     assert "encode" in capsys.readouterr().err
     silent.score(*columns(ROWS))
     assert capsys.readouterr().err == ""
+    assert pickle.loads(pickle.dumps(shown)).score(*columns(ROWS)).scores == shown.score(*columns(ROWS)).scores
     with pytest.raises(ValueError, match="progress must be True, False or a function, got 'bars'"):
         make(progress="bars")
 

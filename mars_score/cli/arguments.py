@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from mars_score.data.files import Columns
+from mars_score.data.files import Columns, DefaultName
 from mars_score.meta.rated import RatedColumns
 from mars_score.options import Option, options_of
 from mars_score.settings import GROUPS, SETTING_NAMES
@@ -39,7 +39,7 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
     group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
-        group.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)
+        group.add_argument(f"--{column}-column", metavar="NAME", default=DefaultName(column), help=text)
     if "prediction" in columns:
         text = "column of texts that others than the scored system wrote for the context: one, or a list"
         group.add_argument("--samples-column", metavar="NAME", help=text)

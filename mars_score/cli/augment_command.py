@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.data.writers import write
 
     with complete_run(args, "augment") as (a_run, folder):
-        write(a_run.output(), folder, args.out)
         notices = a_run.notices()
+        write(a_run.output(), folder, args.out)  # Perhaps in the place of the input.
     print_notices(notices.sentences(lines=True))
     if not args.quiet:
         print_error(f"{notices.rows} rows with augmented references written to {args.out}")

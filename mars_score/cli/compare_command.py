@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mars_score.stats.resampling import Interval
 
 EXAMPLE = "mars-example"  # folder that --example makes
+SHOWN = 3  # rows that are shown without --rows
 
 
 def add_parser(commands: Any) -> None:
@@ -47,7 +49,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="each candidate's samples are the other systems' texts; scores then depend on who takes part",
     )
-    add("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
+    add("--rows", type=int, metavar="N", help="show the N rows that differ most (3; none below tables for papers)")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     add("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
     add("--table", choices=get_args(TableFormat), default="text", help="format of the tables (default: text)")
@@ -59,6 +61,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare and print; see :func:`mars_score.cli.main` for errors."""
     _check(args)
+    if args.rows is None:
+        args.rows = SHOWN
     if args.example:
         args.files = _write_example(Path(EXAMPLE))
     with scoring() as notices:
@@ -103,8 +107,10 @@ def _check(args: argparse.Namespace) -> None:
     if len(args.files) < 2 and not args.example:
         given = f"{args.files[0]} alone" if args.files else "none"
         raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
-    if args.rows < 0:
+    if args.rows is not None and args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
+    if args.rows and args.table != "text" and not args.json:
+        raise ValueError(f"--table {args.table} shows no rows; leave out --rows, or --table")
     if args.samples_column and args.samples_from_others:
         raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
 
@@ -145,7 +151,8 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
     names, task = input_columns(args), getattr(args, "task", None)
     rows = [names.rows(first, task=task)]
     for other in others:
-        rows.append(replace(names, samples=None, task=None).rows(other, task=task))
+        with_tasks = _with_tasks(other, names.task, rows[0]) if names.task else other
+        rows.append(replace(names, samples=None).rows(with_tasks, task=task))
         for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
             if (row.references, row.context) != (expected.references, expected.context):
                 name = args.context_column if row.references == expected.references else args.reference_column
@@ -160,6 +167,12 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
                 f"{longer.line(number)}: {shorter.path} has only {number} rows; all files need the same rows"
             )
     return files, rows
+
+
+def _with_tasks(file: RowFile, column: str, rows: Sequence[Row]) -> RowFile:
+    """Return a file whose column of tasks says those of ``rows``, which decide whether lines of contexts count."""
+    tasks = chain((row.task for row in rows), repeat(""))
+    return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A run over the input file of a command: ``mars score`` and ``mars augment``."""
+"""A run over the input file of a command, ``mars score`` or ``mars augment``; standard input as such a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run
     from mars_score.data.writers import run_folder
     from mars_score.runs import Run
 
-    with _readable_again(args), run_folder(args.out) as folder:
+    with readable_again(args), run_folder(args.out) as folder:
         with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
             arguments = scorer_arguments(args)
             run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
@@ -36,8 +36,8 @@ def complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run
 
 
 @contextmanager
-def _readable_again(args: argparse.Namespace) -> Iterator[None]:
-    """Copy standard input, if it is the input, to a temporary file, as a run reads its input several times."""
+def readable_again(args: argparse.Namespace) -> Iterator[None]:
+    """Copy standard input, if it is the input, to a temporary file, which can be read several times."""
     if args.file != "-":
         yield
         return

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from mars_score.cli.arguments import add_input_options, add_scorer_options, input_columns, scorer_arguments
+from mars_score.cli.file_run import readable_again
 from mars_score.cli.printing import print_line, print_notices, scoring, show_table
 from mars_score.runtime import progress_bars
 
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
 
     if args.best and not args.ratings:
         raise ValueError("--best needs the ratings that decide: name their column with --ratings")
-    with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+    with readable_again(args), progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         columns = input_columns(args)
         file = columns.parse_cells(read_rows(args.file))
         names = columns.found_in(file)
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> None:
             file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,
             file.where(args.ratings),
         )
-    if args.best:
+    if args.best and names.reference:
         best = zip(file.rows, found.rows, found.best, strict=True)
-        lines = [row_line({**row, args.reference_column: one.references[index]}) for row, one, index in best]
+        lines = [row_line({**row, names.reference: one.references[index]}) for row, one, index in best]
         write_whole(args.best, "".join(lines))
     print_notices(notices)
     if args.json:

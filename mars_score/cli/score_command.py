@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
@@ -55,21 +57,25 @@ def run(args: argparse.Namespace) -> int:
     Returns:
         The exit code: 3 if scores are below their thresholds, else 0.
     """
-    if args.out == "-" and args.json:
-        raise ValueError("--json and --out - both write to standard output; give one of them")
-    from mars_score.data.writers import write
+    for option in ("json", "detailed", "explain"):
+        if args.out == "-" and getattr(args, option):
+            raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
+    from mars_score.data.writers import naming, write
 
     with complete_run(args, "score") as (a_run, folder):
         summary = a_run.summary(args.explain)
         explanations = a_run.explain([row.row for row in summary.lowest[: args.explain]])
         failures = list(_failures(a_run, summary.mean, args.fail_under, args.fail_rows_under))
-        standing = "" if args.json or args.out == "-" else _standing(a_run)
+        shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
+        with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
+            if args.json:
+                _show_json(a_run, summary, explanations, args.detailed)
+            elif args.out != "-":
+                _show_text(a_run, summary, explanations, args.detailed)
         if args.out is not None:
-            write(a_run.output(), folder, args.out)  # Perhaps in the place of the input.
-        if args.json:
-            _show_json(a_run, summary, explanations, args.detailed)
-        elif args.out != "-":
-            _show_text(a_run, summary, standing, explanations, args.detailed)
+            write(a_run.output(), folder, args.out)  # Perhaps in the place of the input, which is not read again.
+        with shown.open(encoding=encoding, newline="") as file:
+            shutil.copyfileobj(file, sys.stdout)
     for line in failures:
         print_error(line)
     return 3 if failures else 0
@@ -134,16 +140,14 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     print("]}")
 
 
-def _show_text(
-    run: Run, summary: Summary, standing: str, explanations: Sequence[Explanation], detailed: bool
-) -> None:
+def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
     """Print score, signature, notices and some rows, or all of them."""
     interval = "no interval: fewer than 10 contexts"
     if ends := summary.interval:
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
     print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
     print_line(f"signature {run.signature}")
-    if standing:
+    if standing := _standing(run):
         print_line(standing)
     for notice in summary.notices.sentences(lines=True):
         print_line(f"notice: {notice}")

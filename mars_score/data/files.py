@@ -12,13 +12,17 @@ from typing import Any
 from mars_score.data.cells import CellKinds
 from mars_score.data.readers import FileRow, file_rows
 from mars_score.data.validation import check_candidates, check_rows
-from mars_score.data.values import get_field, plain, unnested
+from mars_score.data.values import get_field, is_blank, plain, unnested, with_field
 from mars_score.rows import Row
 
 LARGEST_FILE = 2**29  # bytes in memory of a file that is read whole
 _LARGEST_CHUNK = 2**26  # bytes of rows that are worked on together; less than one row more
 _BYTES_PER_ROW = 128  # in memory, besides its values
 _MISSING = object()
+
+
+class DefaultName(str):
+    """The name of a column where nobody gave one."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,14 @@ class RowFile:
             value = unnested(get_field(row, name))
             if value == []:
                 raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
-            entries = [{**row, name: entry} for entry in value] if isinstance(value, list) else [row]
+            entries = [with_field(row, name, entry) for entry in value] if isinstance(value, list) else [row]
             rows += entries
             numbers += [number] * len(entries)
         return RowFile(self.path, rows, numbers, self.in_cells)
+
+    def has(self, name: str) -> bool:
+        """Tell whether any row has a column; names as for :meth:`column`."""
+        return any(get_field(row, name, _MISSING) is not _MISSING for row in self.rows)
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
         """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
@@ -69,11 +77,21 @@ class RowFile:
         return values
 
     def labels(self, name: str, *, remedy: str) -> list[str]:
-        """Return a column of labels, strings or integers, as strings; args and errors as for :meth:`column`."""
-        values = self.column(name, remedy=remedy)
+        """Return a column of labels, all strings or all integers, as strings; args as for :meth:`column`.
+
+        Raises:
+            ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
+        """
+        values, where = self.column(name, remedy=remedy), self.where(name)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise ValueError(f"{self.where(name)(row)} must be a string or an integer, got {value!r:.60}")
+                raise ValueError(f"{where(row)} must be a string or an integer, got {value!r:.60}")
+            if isinstance(value, str) and is_blank(value):
+                raise ValueError(f"{where(row)} is blank; give every row a label")
+            if isinstance(value, str) != isinstance(values[0], str):
+                kind, first = ("a string", "an integer") if isinstance(value, str) else ("an integer", "a string")
+                fault = f"{where(row)} holds {kind}, but {where(0)} {first}"
+                raise ValueError(f"{fault}; write all labels of a column alike")
         return [str(value) for value in values]
 
     def line(self, row: int) -> str:
@@ -217,14 +235,14 @@ class Columns:
         """Return the names with which a file calls these columns: the plural of a usual one is taken, too.
 
         Raises:
-            ValueError: there are columns of both names.
+            ValueError: there are columns of both names, and nobody named one.
         """
         found = {}
         for field in ("reference", "context", "prediction"):
             if getattr(self, field) != field:
                 continue
             named = [name for name in (field, f"{field}s") if name in file.rows[0]]
-            if len(named) > 1:
+            if len(named) > 1 and isinstance(getattr(self, field), DefaultName):
                 fault = f"columns {named[0]!r} and {named[1]!r} could both hold the {field}s"
                 remedy = f"rename one, or name it with --{field}-column"
                 raise ValueError(f"{file.path}:{file.numbers[0] + 1}: {fault}; {remedy}")

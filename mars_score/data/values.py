@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from typing import Any
 
@@ -25,16 +25,36 @@ def get_field(row: Mapping[Any, Any], name: Any, default: Any = None) -> Any:
     """Return a value of a row; ``doc.question`` is in its object ``doc``, ``resps.0`` in its list ``resps``."""
     if name in row:
         return row[name]
-    head, dot, rest = name.partition(".") if isinstance(name, str) else (name, "", "")
-    while dot:
+    head, rest = _split_name(row, name)
+    value = row.get(head)
+    if isinstance(value, (list, tuple)):
+        value = _by_index(value)
+    return get_field(value, rest, default) if isinstance(value, Mapping) else default
+
+
+def with_field(row: Mapping[Any, Any], name: Any, value: Any) -> dict[Any, Any]:
+    """Return a copy of a row with another value of a field that it has, named as for :func:`get_field`."""
+    if name in row:
+        return {**row, name: value}
+    head, rest = _split_name(row, name)
+    fields = row[head]
+    if isinstance(fields, (list, tuple)):
+        return {**row, head: list(with_field(_by_index(fields), rest, value).values())}
+    return {**row, head: with_field(fields, rest, value)}
+
+
+def _split_name(row: Mapping[Any, Any], name: Any) -> tuple[Any, str]:
+    """Split a name at the first point before which the row has a column; the column is None if there is none."""
+    parts = name.split(".") if isinstance(name, str) else ()
+    for count in range(1, len(parts)):
+        head = ".".join(parts[:count])
         if head in row:
-            value = row[head]
-            if isinstance(value, (list, tuple)):
-                value = {str(index): entry for index, entry in enumerate(value)}
-            return get_field(value, rest, default) if isinstance(value, Mapping) else default
-        more, dot, rest = rest.partition(".")
-        head = f"{head}.{more}"
-    return default
+            return head, ".".join(parts[count:])
+    return None, ""
+
+
+def _by_index(values: Sequence[Any]) -> dict[str, Any]:
+    return {str(index): value for index, value in enumerate(values)}
 
 
 def unnested(value: Any) -> Any:

@@ -189,7 +189,7 @@ def _extended(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
     try:
         names = dict.fromkeys(name for row in rows for name in row)
         table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows])
-        if any("uint64" in str(field.type) for field in table.schema):
+        if any(str(kind) == "uint64" for field in table.schema for kind in _types_within(field.type)):
             raise OverflowError("an integer of 64 bits or more")
         return pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
     except (pyarrow.ArrowException, OverflowError) as error:
@@ -197,6 +197,16 @@ def _extended(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
             "an integer of 64 bits or more" if isinstance(error, OverflowError) else str(error).splitlines()[0]
         )
         raise ValueError(f"{out}: Parquet cannot hold these rows ({reason}); write .jsonl instead") from None
+
+
+def _types_within(kind: Any) -> Iterator[Any]:
+    """Yield a type of Arrow that JSON's values have, and the types of its fields or entries."""
+    from pyarrow import types
+
+    yield kind
+    inner = [field.type for field in kind] if types.is_struct(kind) else []
+    for one in [kind.value_type] if types.is_list(kind) else inner:
+        yield from _types_within(one)
 
 
 def _without_halves(row: dict[str, Any]) -> Any:
@@ -242,6 +252,18 @@ class Writable:
         if self._schema is not None:
             rows = [_without_halves(json.loads(line)) for line in lines]
             self._schema = _extended(self._schema, rows, self._out)
+
+    def finish(self) -> None:
+        """Check what only all rows tell.
+
+        Raises:
+            ValueError: they cannot be written.
+        """
+        for field in self._schema or ():
+            if any(str(kind) == "struct<>" for kind in _types_within(field.type)):
+                fault = "which holds an object without fields in all rows"
+                remedy = "leave it out, or write .jsonl instead"
+                raise ValueError(f"{self._out}: Parquet cannot hold column {field.name!r}, {fault}; {remedy}")
 
     def _check_cells(self, file: RowFile, row: dict[str, Any], number: int) -> None:
         """Raise ValueError for what TSV cannot hold: tabs and line breaks in names and texts."""

@@ -78,6 +78,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         super().__init__(config_name=config_name, **own)
 
     def __getstate__(self) -> dict[str, Any]:
+        if self.writer is not None:
+            raise TypeError(
+                "a metric with rows that wait for compute() cannot be pickled: call compute() first, or "
+                "load a new metric"
+            )
         left_out = ("_turn", "_settings")  # Settings of a preset may hold models.
         return {name: value for name, value in vars(self).items() if name not in left_out}
 

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mars_score.data.files import Columns, read_rows
+from mars_score.data.files import Columns, DefaultName, read_rows
 from mars_score.features import token_recall, widened_tokens
 from mars_score.learning.ratings import Floats
 from mars_score.meta.metrics.base import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
 from mars_score.model_calls import ModelCalls
+from mars_score.options import read_lines
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.text import TaggedWord, sentences, split_words
@@ -42,18 +43,23 @@ class Source(NamedTuple):
 
 
 def read_corpus(
-    path: str | os.PathLike[str], reference: str = "references", context: str = "context"
+    path: str | os.PathLike[str], reference: str = "references", context: str = DefaultName("context")
 ) -> list[Source]:
     """Read the texts of a file: of ``*.txt`` one a line, of any other the references of each row.
+
+    Without a column of contexts, unless one is named, texts have none.
 
     Raises:
         OSError, ValueError, TypeError: the file cannot be read, or has no text of 4 to 100 words.
     """
     if Path(path).suffix == ".txt":
-        sources = [Source(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        try:
+            sources = [Source(line) for line in read_lines(path)]
+        except UnicodeDecodeError:
+            raise ValueError(f"{os.fspath(path)}: not UTF-8; convert the file") from None
     else:
         file = read_rows(path)
-        has_contexts = any(context in row for row in file.rows)
+        has_contexts = not isinstance(context, DefaultName) or file.has(context)
         rows = Columns(reference, context if has_contexts else None).rows(file)
         sources = [Source(text, row.context) for row in rows for text in row.references]
     usable = _usable(sources)

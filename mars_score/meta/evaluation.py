@@ -156,7 +156,8 @@ def meta_evaluate(
             :class:`mars_score.MarsScorer`.
 
     Raises:
-        ValueError, TypeError: an unknown name, no sets, a setting or number that is unknown or out of range.
+        ValueError, TypeError: an unknown name, no sets, two different metrics of one name, a setting or number
+            that is unknown or out of range.
     """
     if not sets:
         raise ValueError("no data sets to evaluate on; give at least one")
@@ -164,8 +165,7 @@ def meta_evaluate(
     check_names("attack", attacks, ATTACKS)
     check_resampling(resamples)
     models = Models(progress=progress, **scorer)
-    made = [(name, make_metric(name, models)) for name in metrics]
-    by_name = {name if isinstance(name, str) else metric.title: metric for name, metric in made}
+    by_name = _make_metrics(metrics, models)
     results = {}
     for done, data in enumerate(sets):
         models.runtime.report("data sets", done, len(sets))
@@ -176,6 +176,23 @@ def meta_evaluate(
         results[data.name] = _with_raters(SetResult(data, level, attacked, scored, agreement))
     models.runtime.report("data sets", len(sets), len(sets))
     return MetaEvaluation(results, resamples, seed)
+
+
+def _make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
+    """Make the metrics, by name; one that is given twice counts once.
+
+    Raises:
+        ValueError: two different metrics have one name.
+    """
+    made: dict[str, Metric] = {}
+    given: dict[str, str | Scoring] = {}
+    for one in metrics:
+        metric = make_metric(one, models)
+        name = one if isinstance(one, str) else metric.title
+        if given.setdefault(name, one) != one:
+            raise ValueError(f"two different metrics are named {name!r}; give each a title of its own")
+        made.setdefault(name, metric)
+    return made
 
 
 def _with_raters(result: SetResult) -> SetResult:

@@ -13,27 +13,32 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.files import Columns, RowFile, read_rows
-from mars_score.data.readers import delimiter_of
+from mars_score.data.files import Columns, DefaultName, RowFile, read_rows
+from mars_score.data.values import get_field
 from mars_score.rows import TASKS, Row
 
 
 @dataclass(frozen=True)
 class RatedColumns:
-    """The names of a file's columns; a file may do without samples, tasks and single ratings."""
+    """The names of a file's columns; ``doc.question`` is in the objects of a column ``doc``.
+
+    A file may do without groups, systems, ids and single ratings where their columns are not named, and without
+    samples and tasks.
+    """
 
     candidate: str = "candidate"
     reference: str = "references"
-    context: str = "context"
+    context: str = DefaultName("context")
     rating: str = "human"
-    group: str = "group"
-    system: str = "system"
-    id: str = "id"
+    group: str = DefaultName("group")
+    system: str = DefaultName("system")
+    id: str = DefaultName("id")
     samples: str | None = None
     task: str | None = None
-    single: str = "individual"
+    single: str = DefaultName("individual")
 
 
+_NO_LISTS = "cells cannot hold lists of single ratings; write the rows as JSON lines"
 SingleRatings = Mapping[str, Sequence[float]]  # each rater's rating by aspect; NaN where there is none
 
 
@@ -83,7 +88,7 @@ class RatedSet:
 def read_rated_set(
     path: str | os.PathLike[str], columns: RatedColumns | None = None, task: str | None = None
 ) -> RatedSet:
-    """Read a file with one rated candidate per line, a JSON object; the set is named after the file.
+    """Read a file with one rated candidate per row; the set is named after the file.
 
     Items without a rating (null, NaN) are left out and counted. Without a column of groups, items with the same
     context and references are a group; without one of systems, all are of one system.
@@ -114,19 +119,25 @@ def read_rated_set(
         systems or [""] * len(rows),
         _labels(file, columns.id) or [str(number) for number in range(1, len(rows) + 1)],
         corpus=tuple(dict.fromkeys(text for row in rows for text in row.references)),
-        notices=tuple(_notices(columns, groups, systems, rated)),
+        notices=tuple(_notices(file, columns, groups, systems, rated)),
         single_ratings=_single_ratings(file, columns.single),
     )
     return whole.where(rated)
 
 
 def _notices(
-    columns: RatedColumns, groups: list[str] | None, systems: list[str] | None, rated: Sequence[bool]
+    file: RowFile,
+    columns: RatedColumns,
+    groups: list[str] | None,
+    systems: list[str] | None,
+    rated: Sequence[bool],
 ) -> Iterator[str]:
     if groups is None:
         yield f"no column {columns.group!r}: items with the same context and references are a group"
     if systems is None:
         yield f"no column {columns.system!r}: all candidates count as one system's"
+    if file.in_cells and file.has(columns.single):
+        yield f"column {columns.single!r} is not read: {_NO_LISTS}"
     if not all(rated):
         yield f"{rated.count(False)} of {len(rated)} items have no rating and are left out"
 
@@ -169,13 +180,12 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
 
 def _ratings(file: RowFile, name: str) -> list[float]:
     """Return a column of ratings, NaN where there is none; cells of CSV files hold numbers or are empty."""
-    if not any(name in row for row in file.rows):
+    if not file.has(name):
         file.column(name, remedy="add the ratings or name their column")
-    in_cells = delimiter_of(file.path) is not None
     ratings: list[float] = []
     for index, row in enumerate(file.rows):
-        value: Any = row.get(name)
-        if in_cells:
+        value: Any = get_field(row, name)
+        if file.in_cells and "_" not in value:  # Python reads "1_0" as 10.
             with suppress(ValueError):
                 value = float(value) if value.strip() else None
         if value is None:
@@ -189,11 +199,16 @@ def _ratings(file: RowFile, name: str) -> list[float]:
 
 def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
     """Return a column of single ratings, {} where an item has none; empty without any, as in CSV files."""
-    if delimiter_of(file.path) is not None:
+    if not isinstance(name, DefaultName):
+        if not file.has(name):
+            file.column(name, remedy="add the single ratings or name their column")
+        if file.in_cells:
+            raise ValueError(f"{file.where(name)(0)} cannot be read: {_NO_LISTS}, or name no such column")
+    if file.in_cells:
         return []
     singles: list[SingleRatings] = []
     for index, row in enumerate(file.rows):
-        value: Any = row.get(name) or {}
+        value: Any = get_field(row, name) or {}
         by_aspect = value if isinstance(value, Mapping) else {"rating": value}
         for ratings in by_aspect.values():
             if not isinstance(ratings, list) or not all(
@@ -211,7 +226,7 @@ def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
 
 
 def _labels(file: RowFile, name: str) -> list[str] | None:
-    """Return a column of labels; None where no row has it."""
-    if not any(name in row for row in file.rows):
+    """Return a column of labels; None where nobody named it and no row has it."""
+    if isinstance(name, DefaultName) and not file.has(name):
         return None
     return file.labels(name, remedy="give every row one")
