@@ -48,7 +48,11 @@ Done = Callable[[Item, Value], None]
 
 
 def store_folder(store: Store = None) -> Path | None:
-    """Return the folder of a store: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none."""
+    """Return the folder of a store: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none.
+
+    Raises:
+        TypeError, ValueError: it is none of these, or a blank path, which would be the working directory.
+    """
     if store is False:
         return None
     if store is None:
@@ -59,6 +63,8 @@ def store_folder(store: Store = None) -> Path | None:
         raise TypeError(
             f"store must be a folder, None (the default folder) or False (save nothing), got {store!r}"
         )
+    if not str(store).strip():
+        raise ValueError(f"store must be a folder, or False (--no-store) to save nothing, got {store!r}")
     return Path(store).expanduser()
 
 

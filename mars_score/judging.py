@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from mars_score.data.values import brief
 from mars_score.explanation import Explanation, Verdict
 from mars_score.rows import Row, Term
 from mars_score.scorer import MarsScorer
@@ -64,7 +67,7 @@ def judge(
         output: the text to judge; a blank one scores 0.0.
         reference: a text or several; None: the output is judged by its context alone.
         context: as for :meth:`mars_score.MarsScorer.score`; None: the output is judged by its reference alone.
-        threshold: the least score that passes.
+        threshold: the least score that passes, a finite number; None: no output passes or fails.
         settings: arguments and settings of :class:`mars_score.MarsScorer`; the variant is ``"plus"`` unless given.
             Models given by name stay loaded between calls.
 
@@ -94,12 +97,13 @@ def judge_by(
     """Judge one output with a scorer; see :func:`judge`."""
     if not isinstance(output, str):
         raise TypeError(f"output must be a text, got {type(output).__name__}; judge each text by itself")
+    least = None if threshold is None else _finite(threshold)
     columns = [[value] if value is not None else None for value in (reference, context)]
     result = scorer.score([output], *columns, explain=True)
     explanation, percentile = result.explanations[0], result.percentiles[0]
     return {
         "score": result.score,
-        "passed": None if threshold is None else result.score >= threshold,
+        "passed": None if least is None else result.score >= least,
         "reason": f"{result.score:.2f}: {'; '.join(_reasons(explanation, result))}",
         "metadata": {
             "terms": {term.name: {"value": term.value, "weight": term.weight} for term in explanation.terms},
@@ -110,6 +114,15 @@ def judge_by(
             "signature": str(result.signature),
         },
     }
+
+
+def _finite(threshold: Any) -> float:
+    """Return a threshold as a float, with which a comparison gives a bool of Python."""
+    if isinstance(threshold, bool) or not isinstance(threshold, Real):
+        raise TypeError(f"threshold must be a number, got {brief(threshold)}; convert it or leave it out")
+    if not math.isfinite(threshold):
+        raise ValueError(f"threshold must be a finite number, got {threshold}; change it or leave it out")
+    return float(threshold)
 
 
 def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:

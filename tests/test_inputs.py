@@ -4,6 +4,7 @@ Rows that are refused are in tests/test_bad_rows.py, files in tests/test_cli.py.
 """
 
 import collections
+import gzip
 import itertools
 import json
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import mars_score
 from mars_score import MarsScorer
@@ -148,6 +150,16 @@ def test_names_of_columns():
     assert columns_of(rows, {"task": "task"})[3:] == (None, ["data"])
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda columns: pd.DataFrame(columns).to_dict("records")])
+def test_a_name_that_is_given_is_not_the_plural_of_another(make):
+    table = make({**COLUMNS, "references": ["c", "d"]})
+    with pytest.raises(ValueError, match="several columns could be 'reference'"):
+        columns_of(table)
+    for name in ("reference", "references"):
+        given = {"references": ["c", "d"], **COLUMNS}[name]
+        assert columns_of(table, {"reference": name})[1] == given
+
+
 def test_a_table_without_references_says_so(tiny):
     frame = pd.DataFrame(COLUMNS).drop(columns="reference")
     expected = tiny.score(COLUMNS["prediction"], None, COLUMNS["context"])
@@ -164,11 +176,16 @@ def test_a_table_without_references_says_so(tiny):
         (pd.DataFrame([["a", "b"]], columns=["prediction"] * 2), None, "several columns could be 'prediction'"),
         (pd.DataFrame(COLUMNS), {"reference": "gold"}, r"no column 'gold' .* columns=\{'reference': ...\}"),
         (pd.DataFrame(COLUMNS), {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
-        ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2 has no 'context', which the first has"),
+        ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2 has no 'context', which others have"),
+        ([{"prediction": "a", "reference": "b"}, *ROWS], None, "row 0 has no 'context', which others have"),
+        ([{**ROWS[0], "answer": "a"}, ROWS[1]], {"prediction": "answer"}, "row 1 has no 'answer'"),
+        ([{**ROWS[0], "texts": []}, ROWS[1]], {"samples": "texts"}, "row 1 has no 'texts'"),
+        ([{**ROWS[0], "doc": {"a": "b"}}, ROWS[1]], {"prediction": "doc.a"}, r"row 1 has no 'doc\.a'"),
         ([*ROWS, "text"], None, r"row 2 must be a dict like the first, got str \('text'\)"),
         (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
         ({**COLUMNS, "prediction": ["a", []]}, None, r"predictions\[1\] is an empty list; give at least one cand"),
         ({**COLUMNS, "prediction": [["a"]]}, None, "predictions has 1, references has 2"),
+        (ROWS[0], None, "column 'prediction' must be a list with one entry per row, got str .* list of one"),
     ],
 )
 def test_tables_that_are_wrong(table, columns, message):
@@ -285,7 +302,17 @@ ROLES = ["system", "user", "assistant", "user"]
 CHAT = [{"role": role, "content": text} for role, text in zip(ROLES, TURNS, strict=True)]
 
 
-@pytest.mark.parametrize("messages", [CHAT, tuple(CHAT), np.array(CHAT, dtype=object), TURNS])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        CHAT,
+        tuple(CHAT),
+        np.array(CHAT, dtype=object),
+        [{**message, "name": "Jane", "tool_calls": None} for message in CHAT],
+        [{**message, "tool_calls": []} for message in CHAT],
+        TURNS,
+    ],
+)
 def test_lists_of_turns_and_chat_messages_are_dialogues(messages):
     lines = "Be brief.\nHello, you!\nHello.\nWhere is the bus?"
     assert check_contexts([messages]) == [(lines, "dialogue")]
@@ -316,6 +343,19 @@ def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context
     assert tasks(tasks="dialogue", task="data") == ["dialogue", "dialogue"]
     assert tasks(tasks=["data", None]) == ["data", "text"]
     assert tasks(tasks=["", "dialogue"], task="data") == ["data", "dialogue"]
+
+
+MIXED = [
+    {"name": "bus", "colour": "blue", "stops": {"first": "A"}},
+    {"stops": {"last": "B"}, "person": "Jane", "age": "30"},
+    {"passages": ["One."], "question": "Why?"},
+    {"passages": ["Two."]},
+]
+
+
+@pytest.mark.parametrize("make", [pa.array, lambda dicts: datasets.Dataset.from_dict({"c": dicts})["c"]])
+def test_fields_with_which_arrow_fills_up_dicts_are_none_of_theirs(make):
+    assert check_contexts(make(MIXED)) == check_contexts(MIXED)
 
 
 def test_tasks_of_rows_count(tiny):
@@ -449,6 +489,29 @@ def test_rows_are_named_by_their_lines(tmp_path, name, text, lines):
     path.write_text(text, newline="")
     assert [row.number + 1 for row in file_rows(path)] == lines
     assert [row.values["a"] for row in file_rows(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
+
+
+@pytest.mark.parametrize(("end", "remedy"), [("csv", 'remove it; a blank cell is ""'), ("tsv", "remove it$")])
+def test_a_blank_line_in_a_file_of_one_column_may_be_meant_as_a_cell(tmp_path, end, remedy):
+    path = tmp_path / f"rows.{end}"
+    path.write_text("a\n1\n2\n\n\n")
+    assert list(stream_rows(path)) == [{"a": "1"}, {"a": "2"}]
+    path.write_text("a\n1\n\n2\n")
+    with pytest.raises(ValueError, match=f"rows.{end}:3: the line is blank; {remedy}"):
+        list(stream_rows(path))
+
+
+def test_a_parquet_file_without_rows(tmp_path):
+    parquet.write_table(pa.table({"prediction": pa.array([], pa.string())}), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=r"rows.parquet: the file holds no rows; give one that has some"):
+        list(stream_rows(tmp_path / "rows.parquet"))
+
+
+def test_gzip_on_standard_input(tmp_path):
+    path = tmp_path / "standard input"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    with pytest.raises(ValueError, match=r"compressed by gzip.* decompress it first: gunzip -c FILE \| mars .* -"):
+        list(stream_rows(path))
 
 
 def test_long_lists_are_read_entry_by_entry(tmp_path):

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from word_recall import SETTINGS
 
@@ -35,9 +36,21 @@ def test_the_nearest_of_several_references_is_meant(word_models):
     assert judged["reason"].endswith("of the nearest reference (1.00)")
 
 
-@pytest.mark.parametrize(("threshold", "passed"), [(None, None), (0.5, True), (0.51, False), (0, True)])
+@pytest.mark.parametrize(
+    ("threshold", "passed"), [(None, None), (0.5, True), (0.51, False), (0, True), (np.float64(0.5), True)]
+)
 def test_the_threshold_itself_passes(word_models, threshold, passed):
     assert mars_score.judge("The road", REFERENCE, threshold=threshold, **SETTINGS)["passed"] is passed
+
+
+@pytest.mark.parametrize(
+    ("threshold", "error"),
+    [("0.5", TypeError), (True, TypeError), (float("nan"), ValueError), (float("inf"), ValueError)],
+)
+def test_a_threshold_that_is_no_finite_number_is_refused_before_scoring(word_models, threshold, error):
+    with pytest.raises(error, match=r"threshold must be a .*number, got .*leave it out"):
+        mars_score.judge("The road", REFERENCE, threshold=threshold, **SETTINGS)
+    assert word_models == []
 
 
 def test_a_blank_output_is_named(tiny_mini):

@@ -213,6 +213,15 @@ def test_runs_over_files_and_calls_keep_the_same(named_models, store, tmp_path, 
     assert json.loads(run(*argv, "--no-store")[1])["scores"] == pytest.approx(result.scores, abs=1e-9)
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_folder_is_refused(make, failing, tmp_path, blank):
+    """It would be the working directory."""
+    with pytest.raises(ValueError, match=r"store must be a folder, or False \(--no-store\) to save nothing"):
+        make(store=blank)
+    path = jsonl.write(tmp_path / "rows.jsonl", [{"prediction": "a", "reference": "a", "context": "a"}])
+    assert "--no-store" in failing("score", path, "--store", blank)
+
+
 def test_what_is_done_is_stored_when_a_call_is_stopped(make, store):
     rows = [*ROWS, NEW]
     expected = make(**MASKED, store=False).score(*columns(rows))

@@ -1,11 +1,11 @@
 """Columns of tables and of lists of rows: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from mars_score.data.cells import CellKinds
-from mars_score.data.values import entries_of, get_field, is_table
+from mars_score.data.values import brief, entries_of, get_field, is_table
 from mars_score.options import unknown_name
 
 _OPTIONAL = ("samples", "task")  # taken only from columns that are named
@@ -46,33 +46,42 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
         use_context: False: without contexts.
 
     Raises:
-        TypeError: an unknown key of ``names``, or a row that is no dict.
-        ValueError: a missing column, or one of which some cells hold lists or objects as texts, and others texts.
+        TypeError: an unknown key of ``names``, a row that is no dict, or a column that is no list.
+        ValueError: a missing column, also in a single row, or one of which some cells hold lists or objects as
+            texts, and others texts.
     """
     names = names or {}
     for name in names:
         if name not in NAMES:
             raise unknown_name("column", name, NAMES)
-    if isinstance(data, Sequence):
-        data = _columns_of_rows(data)
-    columns = (
-        list(data) if isinstance(data, Mapping) else list(getattr(data, "column_names", None) or data.columns)
-    )
     called = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
     if not use_context:
         called["context"] = None
+    if isinstance(data, Sequence):
+        columns = _names_in(data)
+    else:
+        columns = list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
+    exact = {name for name, title in names.items() if title in columns}
+    titles = {
+        name: (title, f"{title}s") if title == name and name not in exact else (title,)
+        for name, title in called.items()
+        if title is not None
+    }
+    if isinstance(data, Sequence):
+        data = _columns_of_rows(data, titles.values())
+        columns = list(data)
     predictions, references, contexts, samples, tasks = (
-        _column(data, columns, name, called[name]) for name in NAMES
+        _column(data, columns, name, titles.get(name, ())) for name in NAMES
     )
     return predictions, references, contexts, samples, tasks
 
 
-def _column(data: Any, columns: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
-    """Return a column's values; the plural of a usual name is taken, too, and lists written as texts are lists."""
-    if called is None:
+def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str]) -> list[Any] | None:
+    """Return the values of the only column with one of these titles; lists that are written as texts are lists."""
+    if not titles:
         return None
-    usual = (called, f"{called}s") if called == name else (called,)
-    matching = [column for column in columns if column in usual]
+    called = titles[0]
+    matching = [column for column in columns if column in titles]
     remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
     remedy += " (None: score without references)" * (name == "reference")
     if not matching and (values := _nested_values(data, columns, called)) is not None:
@@ -83,7 +92,8 @@ def _column(data: Any, columns: Sequence[Any], name: str, called: str | None) ->
         raise ValueError(f"{fault} (columns here: {shown}); {remedy}")
     values = entries_of(data[matching[0]])
     if values is None:
-        raise TypeError(f"column {matching[0]!r} must hold one entry per row; {remedy}")
+        fault = f"must be a list with one entry per row, got {brief(data[matching[0]])}"
+        raise TypeError(f"column {matching[0]!r} {fault}; for a single row pass a list of one")
     if name == "task" or not all(value is None or isinstance(value, str) for value in values):
         return values
     where = f"column {matching[0]!r}[{{}}]".format
@@ -95,26 +105,37 @@ def _nested_values(data: Any, columns: Sequence[Any], called: str) -> list[Any] 
     for head in columns:
         if not (isinstance(head, str) and called.startswith(f"{head}.")):
             continue
-        rows = entries_of(data[head]) or []
-        values = [get_field({head: row}, called, _MISSING) for row in rows]
-        if rows and values.count(_MISSING) < len(values):
-            missing = next((row for row, value in enumerate(values) if value is _MISSING), None)
-            if missing is not None:
-                raise ValueError(f"row {missing} has no {called!r}, which others have; add it or leave it out")
+        rows = [{head: row} for row in entries_of(data[head]) or []]
+        _check_rows_have(rows, (called,))
+        values = [get_field(row, called, _MISSING) for row in rows]
+        if values and values[0] is not _MISSING:
             return values
     return None
 
 
-def _columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
-    """Return the columns of a list of dicts: those that all dicts have."""
+def _names_in(rows: Sequence[Any]) -> list[Any]:
+    """Return the names of the columns that any row has; TypeError: a row is no dict."""
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
-    columns = {}
-    for name in rows[0]:
-        without = next((number for number, row in enumerate(rows) if name not in row), None)
-        if without is None:
-            columns[name] = [row[name] for row in rows]
-        elif name in (*NAMES, *(f"{usual}s" for usual in NAMES)):
-            raise ValueError(f"row {without} has no {name!r}, which the first has; add it or leave the row out")
-    return columns
+    return list(dict.fromkeys(chain.from_iterable(rows)))
+
+
+def _columns_of_rows(rows: Sequence[Any], wanted: Iterable[Sequence[str]]) -> dict[Any, list[Any]]:
+    """Return the columns that all rows have; ValueError: a ``wanted`` one, by its titles, is in some rows only."""
+    for titles in wanted:
+        _check_rows_have(rows, titles)
+    return {name: [row[name] for row in rows] for name in rows[0] if all(name in row for row in rows)}
+
+
+def _check_rows_have(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) -> None:
+    """Raise ValueError where only some rows have a column, which may have any one of these titles."""
+    lacking = {
+        title: [number for number, row in enumerate(rows) if get_field(row, title, _MISSING) is _MISSING]
+        for title in titles
+    }
+    if all(lacking.values()):
+        for title, numbers in lacking.items():
+            if len(numbers) < len(rows):
+                fault = f"row {numbers[0]} has no {title!r}, which others have"
+                raise ValueError(f"{fault}; add it or leave the row out")

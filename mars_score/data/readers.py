@@ -27,14 +27,17 @@ _CUT = 12  # characters: a fault so near to the end of what was read so far may 
 _MORE_LINES = "a JSON object that spans several lines; write each object on one line, or all of them as a list"
 # What files of other formats begin with.
 _FOREIGN = {
-    b"\x1f\x8b": ("compressed by gzip", "let its name end with .gz, or decompress it"),
+    b"\x1f\x8b": (
+        "compressed by gzip",
+        "let its name end with .gz, or decompress it first: gunzip -c FILE | mars ... -",
+    ),
     b"BZh": ("compressed by bzip2", "decompress it (bunzip2), or compress it by gzip"),
     b"\xfd7zXZ\0": ("compressed by xz", "decompress it (unxz), or compress it by gzip"),
     b"\x28\xb5\x2f\xfd": ("compressed by Zstandard", "decompress it (unzstd), or compress it by gzip"),
     b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "unpack it"),
     b"PK\x03\x04": ("a zip archive or an Excel workbook", "unpack it, or save the sheet as CSV"),
     b"\xd0\xcf\x11\xe0": ("an Excel workbook", "save the sheet as CSV"),
-    b"PAR1": ("Parquet", "let its name end with .parquet"),
+    b"PAR1": ("Parquet", "give it as a file whose name ends with .parquet"),
     b"ARROW1": ("Arrow", "write .parquet or .jsonl"),
     b"SQLite format 3": ("an SQLite database", "export the table as CSV"),
     b"\xff\xfe": ("UTF-16", "save it as UTF-8"),
@@ -74,16 +77,18 @@ def file_rows(path: str | os.PathLike[str]) -> Iterator[FileRow]:
     """Yield the rows of a file with their numbers; formats and errors as for :func:`stream_rows`."""
     name = os.fspath(path)
     rows: Iterator[FileRow]
+    remedy = "give one that has some"
     if os.path.isdir(path):
         rows = map(FileRow, count(), _saved_rows(name))
     elif name.lower().endswith(".parquet"):
         rows = map(FileRow, count(), _parquet_rows(name))
     else:
         rows = _text_rows(name)
+        what = "a header, and a row on each line after it" if delimiter_of(name) else "one JSON object per line"
+        remedy = f"write {what}"
     first = next(rows, None)
     if first is None:
-        what = "a header, and a row on each line after it" if delimiter_of(name) else "one JSON object per line"
-        raise ValueError(f"{name}: the file holds no rows; write {what}")
+        raise ValueError(f"{name}: the file holds no rows; {remedy}")
     yield first
     yield from rows
 
@@ -359,13 +364,19 @@ def _cell_rows(file: Any, name: str, delimiter: str) -> Iterator[FileRow]:
     columns = next(records, [])
     _check_names(columns, f"{name}:1: ")
     lines.begin()
+    first_blank = 0
     for record in records:
-        if record:  # A blank line gives an empty one.
+        if record:
+            if first_blank:
+                remedy = "remove it" + ('; a blank cell is ""' if delimiter != "\t" else "")
+                raise ValueError(f"{name}:{first_blank}: the line is blank; {remedy}")
             if len(record) != len(columns):
                 fault = f"has {len(record)} cells, but there are {len(columns)} columns"
                 more = f" (it ends on line {lines.count})" if len(lines.begun) > 1 else ""
                 raise ValueError(f"{lines.where}: the row {fault}{more}; {_REMEDIES.get(delimiter, _QUOTES)}")
             yield FileRow(lines.first, dict(zip(columns, record, strict=True)), in_cells=True)
+        elif len(columns) == 1:  # The line is blank, which may mean a blank cell where there is only one.
+            first_blank = first_blank or lines.count
         lines.begin()
 
 

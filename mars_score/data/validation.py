@@ -87,7 +87,8 @@ def check_contexts(
     Args:
         contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
             "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a
-            record of fields and values. None: ``rows`` rows without contexts.
+            record of fields and values. In these dicts None counts as no value, as Arrow gives all dicts of a
+            column the same fields. None: ``rows`` rows without contexts.
         rows: their number.
         use_context: False: contexts may be missing.
         where: names a row.
@@ -215,16 +216,20 @@ def _text(name: str, value: Any, *, as_it_is: bool = False) -> str:
 
 def _context(name: str, value: Any) -> Context:
     if isinstance(value, Mapping):
-        if "passages" in value:
-            return Context(_passages(name, value), "summary")
-        return Context(_record(name, value), "data")
+        given = {field: part for field, part in value.items() if part is not None}
+        # A record beside rows with passages has fields of its own; a question alone lacks its passages.
+        if "passages" in given or ("passages" in value and given.keys() <= {"question"}):
+            return Context(_passages(name, given), "summary")
+        return Context(_record(name, given), "data")
     turns = None if isinstance(value, str) else entries_of(value)
     if turns is None:
         return Context(_text(name, value, as_it_is=True), "")
     if turns and all(isinstance(turn, Mapping) for turn in turns):
         turns = _message_texts(name, turns)
-    for turn in turns:
+    for number, turn in enumerate(turns):
         _check_string(name, turn, "convert it or leave the row out")
+        if is_blank(turn):
+            raise ValueError(f"{name}[{number}] is blank; leave the turn out")
     if not turns:
         return Context("", "")
     text = "\n".join(" ".join(turn.splitlines()) for turn in turns)
@@ -233,7 +238,7 @@ def _context(name: str, value: Any) -> Context:
 
 def _passages(name: str, context: Mapping[Any, Any]) -> str:
     """Join ``{"passages": [...]}`` and its question, which comes first, by :data:`PASSAGE_BREAK`."""
-    passages = entries_of(context["passages"]) if set(context) <= {"passages", "question"} else None
+    passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
         raise TypeError(f"{name} must be a string, got {brief(context)}; {remedy}")
@@ -250,13 +255,22 @@ def _passages(name: str, context: Mapping[Any, Any]) -> str:
 def _record(name: str, record: Mapping[Any, Any]) -> str:
     """Write a record as one text: "field: value, field: value"; values that are no strings as JSON."""
     if not record:
-        raise ValueError(f"{name} is an empty record; give it fields, or an empty text for no context")
+        fault = "is an empty record; give it fields with values other than None, or an empty text for no context"
+        raise ValueError(f"{name} {fault}")
     try:
-        values = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in record.values()]
+        given = map(_without_none, record.values())
+        values = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in given]
     except (TypeError, ValueError, RecursionError):
         raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
     text = ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True))
     return _text(name, text, as_it_is=True)
+
+
+def _without_none(value: Any) -> Any:
+    """Leave out values of None in a dict and the dicts within; entries of lists stay, as their places count."""
+    if isinstance(value, dict):
+        return {field: _without_none(part) for field, part in value.items() if part is not None}
+    return list(map(_without_none, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
@@ -270,6 +284,9 @@ def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str
                 f'{label} must be a message with "role" and "content" (keys here: {here}); rename its keys, or '
                 'give texts that were retrieved as {"passages": [...]}'
             )
+        if entries_of(message.get("tool_calls")):
+            remedy = 'write them as text in its "content", or leave them out'
+            raise ValueError(f'{label} has "tool_calls", which are not read; {remedy}')
         role, content = message["role"], message["content"]
         _check_string(f'{label}["content"]', content, "write it as text or leave it out")
         if role not in ROLES:
