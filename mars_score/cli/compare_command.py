@@ -109,7 +109,9 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
     if args.rows is not None and args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
-    if args.rows and args.table != "text" and not args.json:
+    if args.json and args.table != "text":
+        raise ValueError(f"--json prints no tables; leave out --table {args.table}, or --json")
+    if args.rows and args.table != "text":
         raise ValueError(f"--table {args.table} shows no rows; leave out --rows, or --table")
     if args.samples_column and args.samples_from_others:
         raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
