@@ -1,0 +1,129 @@
+"""How much the pooling matters in a learned metric after BLEURT, the head of kind "encoder" (``mars train``).
+
+    python -m research.pooling DATA/*.jsonl --rows 300
+
+Heads learn from the ratings of half of a set's groups, and Pearson's r is measured on the other half; groups are
+never split. "segments" is the head as it is: a layer on the mean of all token vectors and on products of segment
+means, which starts as cosines, so that before training ("untrained") it is a score already. In the other heads the
+layer starts at zero, and the first step trains nothing else: "from zero" has the same inputs, "mean" the mean of
+all token vectors, "[CLS]" the vector of that token, as BLEURT has. The values of each draw go to stderr.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from sentence_transformers.base.modules import Dense
+from torch import Tensor
+
+from mars_score import MarsScorer
+from mars_score.learning.ratings import TrainingSet, term_features, training_set
+from mars_score.learning.text_heads import START, TEXT_HEADS, EncoderHead
+from mars_score.learning.train_encoders import TrainingOptions, train_on_ratings
+from mars_score.rows import weighted_sum
+from research.agreement import Floats, drawn, pearson
+from research.heads import Rated
+from research.sets import read_sets
+
+
+class FromZero(EncoderHead):
+    """The head with zero weights before training."""
+
+    vectors = len(START)  # of a token's size, that the layer is on
+
+    @classmethod
+    def layer(cls, size: int, outputs: int) -> Dense:
+        """Make a layer whose outputs are 0."""
+        names = {"module_input_name": "pooled", "module_output_name": "scores"}
+        weights = torch.zeros(outputs, cls.vectors * size)
+        return Dense(weights.shape[1], outputs, True, torch.nn.Identity(), weights, torch.zeros(outputs), **names)
+
+
+class Mean(FromZero):
+    """A layer on the mean of all token vectors."""
+
+    vectors = 1
+    first_alone = False
+
+    def forward(self, input: dict[str, Tensor], **more: object) -> dict[str, Tensor]:  # noqa: A002
+        """Add ``scores``, (inputs, outputs)."""
+        features = self[0](input)
+        states, known = features["token_embeddings"], features["attention_mask"][..., None]
+        features["pooled"] = states[:, 0] if self.first_alone else (states * known).sum(1) / known.sum(1)
+        scored: dict[str, Tensor] = self[1](features)
+        return scored
+
+
+class Cls(Mean):
+    """A layer on the vector of ``[CLS]``."""
+
+    first_alone = True
+
+
+HEADS: Mapping[str, type[EncoderHead]]
+HEADS = {"segments": EncoderHead, "from zero": FromZero, "mean": Mean, "[CLS]": Cls}
+
+
+def main() -> None:
+    """Train, measure and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("files", nargs="+", help="rated candidates, as for mars meta")
+    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
+    options.add_argument("--draws", type=int, default=3, help="of halves, with a seed of training (default: 3)")
+    options.add_argument("--epochs", type=int, default=3, help="at most (default: 3)")
+    options.add_argument("--batch", type=int, default=32, help="examples of a step (default: 32, as mars train)")
+    options.add_argument("--rate", type=float, default=3e-5, help="learning rate (default: 3e-5, as mars train)")
+    args = options.parse_args()
+    scorer = MarsScorer("mini", variant="fast")
+    arguments = {"per_device_train_batch_size": args.batch, "learning_rate": args.rate}
+    print(f"| set | candidates | `fast` | untrained | {' | '.join(HEADS)} |\n|---|{'---:|' * (len(HEADS) + 3)}")
+    means = []
+    for one in (drawn(whole, args.rows) for whole in read_sets(args.files)):
+        data = training_set(one.name, one.rows, one.ratings, one.groups)
+        rated = Rated(data, term_features(scorer, data))
+        found = []
+        for seed in range(args.draws):
+            found.append(compare(scorer, rated, TrainingOptions(None, args.epochs, seed, arguments)))
+            print(one.name, seed, *(f"{r:.3f}" for r in found[-1]), file=sys.stderr, flush=True)
+        means.append(np.mean(found, axis=0))
+        print(line(one.name, str(len(data.rows)), means[-1]), flush=True)
+    print(line("mean", "", np.mean(means, axis=0)))
+
+
+def compare(scorer: MarsScorer, rated: Rated, options: TrainingOptions) -> list[float]:
+    """Return r on half of the groups: of ``fast``, of the head before training, and of each trained head."""
+    groups = rated.data.groups
+    order = np.random.default_rng(options.seed).permutation(sorted(set(groups))).tolist()
+    taught = set(order[: len(order) // 2])
+    learned, tested = (
+        rated.part([index for index, group in enumerate(groups) if (group in taught) is wanted])
+        for wanted in (True, False)
+    )
+    own = np.array([weighted_sum(terms) for terms, _ in tested.features])
+    scores = [own, scored(EncoderHead.from_encoder(scorer.calls), scorer, tested.data)]
+    for kind in HEADS.values():
+        with TemporaryDirectory() as folder, patch.dict(TEXT_HEADS, encoder=kind):
+            saved = train_on_ratings(scorer, folder, [learned.data], options)
+            head = kind.from_encoder(scorer.calls)
+            head.load_weights(saved)
+        scores.append(scored(head, scorer, tested.data))
+    return [pearson(one, tested.data.ratings) for one in scores]
+
+
+def scored(head: EncoderHead, scorer: MarsScorer, data: TrainingSet) -> Floats:
+    """Return the score of each row."""
+    features = head.features(data.prepared_rows(scorer))
+    return np.array([weighted_sum(terms) for terms in head.score(features)])
+
+
+def line(name: str, count: str, values: Iterable[float]) -> str:
+    """Write a row of the table."""
+    return f"| {name} | {count} | {' | '.join(f'{value:.3f}' for value in values)} |"
+
+
+if __name__ == "__main__":
+    main()
