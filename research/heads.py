@@ -114,6 +114,8 @@ def print_drift(scorer: MarsScorer, sets: Sequence[Rated]) -> None:
     for test in SKEWS:
         found = [drift(scorer, rated, test) for rated in sets]
         known = np.array([one for one in found if not np.isnan(one).any()])
+        if not len(known):
+            raise ValueError("too few ratings for any set to be skewed: raise --rows, or give larger sets")
         print(f"| {test:g} | {len(known)} | {' | '.join(f'{one:.3f}' for one in known.mean(0))} |", flush=True)
 
 

@@ -302,6 +302,10 @@ ROLES = ["system", "user", "assistant", "user"]
 CHAT = [{"role": role, "content": text} for role, text in zip(ROLES, TURNS, strict=True)]
 
 
+def test_turns_that_are_all_blank_are_a_blank_context():
+    assert check_contexts([[""], [" ", "\n"], []]) == [("", "")] * 3
+
+
 @pytest.mark.parametrize(
     "messages",
     [

@@ -226,12 +226,13 @@ def _context(name: str, value: Any) -> Context:
         return Context(_text(name, value, as_it_is=True), "")
     if turns and all(isinstance(turn, Mapping) for turn in turns):
         turns = _message_texts(name, turns)
-    for number, turn in enumerate(turns):
+    for turn in turns:
         _check_string(name, turn, "convert it or leave the row out")
-        if is_blank(turn):
-            raise ValueError(f"{name}[{number}] is blank; leave the turn out")
-    if not turns:
-        return Context("", "")
+    blank = [number for number, turn in enumerate(turns) if is_blank(turn)]
+    if len(blank) == len(turns):
+        return Context("", "")  # as a blank text
+    if blank:
+        raise ValueError(f"{name}[{blank[0]}] is blank; leave the turn out")
     text = "\n".join(" ".join(turn.splitlines()) for turn in turns)
     return Context(_text(name, text, as_it_is=True), "dialogue")
 
