@@ -93,15 +93,16 @@ def mean_of(files: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     It is the mean of each tensor where the ranks of the runs are equal, as a run that goes on from another keeps
     nearly the same ``down``; else the mean of the products, whose rank is the sum of theirs.
     """
-    joined = {".up": 1, ".down": 0} if len({tuple(one[name].shape for name in one) for one in files}) > 1 else {}
+    are_alike = len({tuple(tensor.shape for tensor in one.values()) for one in files}) == 1
     mean = {}
     for name in files[0]:
         tensors = [one[name].float() for one in files]
-        axis = next((axis for end, axis in joined.items() if name.endswith(end)), None)
-        if axis is None:
+        if are_alike or not name.endswith((".up", ".down")):
             mean[name] = torch.stack(tensors).mean(0)
+        elif name.endswith(".up"):
+            mean[name] = torch.cat(tensors, 1) / len(files)
         else:
-            mean[name] = torch.cat(tensors, axis) / (len(files) if axis else 1)
+            mean[name] = torch.cat(tensors, 0)
     return mean
 
 
