@@ -4,7 +4,8 @@ A part of each set is taken, chosen by premise with a seed. A written context is
 its sentences are premises for each other, too. A classifier that has seen twins only as pairs of short sentences
 learns that a sentence contradicts itself, so identical sentences and sentences of two facts stand beside them. One
 that has seen few texts in quite other words takes a paraphrase for a contradiction, so references stand with
-paraphrases that share few words with them (``reworded.jsonl``).
+paraphrases that share few words with them (``reworded.jsonl``). The words of a reference in random order
+contradict it: they do not say what it says, and little else in the score sees their order.
 """
 
 import json
@@ -129,7 +130,7 @@ def _sentence_groups(row: dict[str, Any], rng: random.Random) -> Iterator[Group]
     yield Group(
         " ".join(two),
         (two[0], contradicted[second], contradicted[third], _shuffled(two[1], rng)),
-        ("entailment", "contradiction", "contradiction", "neutral"),
+        ("entailment", "contradiction", "contradiction", "contradiction"),
     )
     yield Group(
         contradicted[third],
@@ -155,7 +156,7 @@ def reworded_groups(rows: Iterable[dict[str, Any]], seed: int) -> Iterator[Group
         labels = ["entailment", "entailment", "contradiction", "contradiction"]
         twins = ((0, 2), (1, 3))
         shuffled = _shuffled(rng.choice((reference, first)), rng)
-        yield Group(reference, (*texts, row["other"], shuffled), (*labels, "neutral", "neutral"), twins)
+        yield Group(reference, (*texts, row["other"], shuffled), (*labels, "neutral", "contradiction"), twins)
         one, two = rng.sample((first, second), 2)
         yield Group(one, (reference, two, close, far, row["other"]), (*labels, "neutral"), twins)
         wrong, right = rng.choice(((close, second), (far, reference)))

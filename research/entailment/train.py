@@ -170,7 +170,7 @@ def train(model: PrefixClassifier, tokenizer: Any, args: Any) -> None:
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
-        losses.append(float(value))
+        losses.append(value.item())
         if step % 25 == 24:
             print(
                 f"{step + 1}/{len(epochs)} loss {sum(losses[-25:]) / 25:.3f} {time.time() - started:.0f} s",
