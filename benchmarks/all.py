@@ -9,6 +9,7 @@ SCRIPTS = (
     "imports",
     "planned_step",
     "augmentation",
+    "first_score",
     "scoring",
     "stored",
     "systems",

@@ -3,8 +3,8 @@
 And what the NLI model costs: the others against themselves without it.
 
 All have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
-finds augmented references and their encodings in its cache; BERTScore (no IDF, the same encoder's weights) encodes
-both texts of each pair. The texts are invented (see texts.py).
+finds augmented references and their encodings in its cache; BERTScore (no IDF, the same encoder's weights in
+float32) encodes both texts of each pair. The texts are invented (see texts.py).
 """
 
 from functools import partial
@@ -27,6 +27,8 @@ def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=5)
     options.add_argument("--pairs", type=int, default=64)
+    options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="auto", help="of plus and fast; default: auto")
     args = parse(options, pairs=256, repeats=9)
     texts, seeds = invented(args.pairs), count(1)
 
@@ -35,10 +37,11 @@ def main() -> None:
         others = [contexts] if with_contexts else []
         return seconds_of(lambda: score(candidates, references, *others))
 
-    runs = {"bertscore": partial(timed, bert_scorer().score, False)}
+    runs = {"bertscore": partial(timed, bert_scorer(args.preset).score, False)}
     with fresh_store() as store:
-        settings: dict[str, Any] = {"preset": "mini", "store": store}
+        settings: dict[str, Any] = {"preset": args.preset, "store": store}
         scorers = {"paper": MarsScorer(variant="paper", planner="none", **settings)}
+        settings["dtype"] = args.dtype
         for name in VARIANTS:
             scorers[name] = MarsScorer(variant=name, **settings)
             scorers[f"{name} without NLI"] = MarsScorer(variant=name, entailment_model=None, **settings)
@@ -52,7 +55,7 @@ def main() -> None:
             Ratio(f"scoring, {name} / the same without NLI", name, f"{name} without NLI", target)
             for name, target in WITHOUT_NLI.items()
         ]
-        ratios.append(Ratio("scoring, fast / BERTScore", "fast", "bertscore"))
+        ratios += [Ratio(f"scoring, {name} / BERTScore", name, "bertscore") for name in VARIANTS]
         report_ratios(args, runs, ratios)
 
 

@@ -1,20 +1,22 @@
 """Peak memory and rows per second of ``mars score`` over very many rows, against few; the store is warm.
 
-The rows are invented ones (see texts.py), repeated: what is measured is the cost of a
-row besides the models' work. Each number of rows is a new process; rows per second leave out its start-up, which
-is measured with each different row once.
+The rows are invented ones (see texts.py), repeated: what is measured is the cost of a row besides the models' work.
+Each number of rows is a new process; rows per second leave out its start-up, which is measured with each different
+row once.
 """
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import fresh_store, median_ratio, parser, progress, report
 from benchmarks.texts import invented
+from mars_score.settings.presets import DEFAULT_VARIANT
 
 DIFFERENT = 200  # rows
 MARS = "import sys; from mars_score.cli import main; sys.exit(main())"
@@ -35,18 +37,21 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--few", type=int, default=10_000, help="rows to compare with")
     options.add_argument("--repeats", type=int, default=1, help="runs in turns, of which the median is reported")
+    options.add_argument("--variant", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
+    options.add_argument("--sentences", type=int, default=1, help="of a context, of 11 words (default: 1)")
     args = options.parse_args()
-    rows = different_rows(DIFFERENT)
+    rows = different_rows(DIFFERENT, sentences=args.sentences)
+    measure = partial(_measure, variant=args.variant)
     with fresh_store() as store:
         once = _file(store, rows, len(rows))
         progress(f"warming the store with {len(rows)} rows")
-        _measure(store, once)
-        start_up = [_measure(store, once)["seconds"] for _ in range(max(3, args.repeats))]
+        measure(store, once)
+        start_up = [measure(store, once)["seconds"] for _ in range(max(3, args.repeats))]
         measured: dict[int, list[dict[str, float]]] = {args.few: [], args.rows: []}
         for _ in range(args.repeats):
             for count, runs in measured.items():
                 file = _file(store, rows, count)
-                runs.append(_measure(store, file))
+                runs.append(measure(store, file))
                 runs[-1]["rows per second"] = (count - len(rows)) / (runs[-1]["seconds"] - min(start_up))
                 progress(f"{count} rows: {json.dumps(runs[-1])}")
                 file.unlink()
@@ -60,9 +65,9 @@ def main() -> None:
         report(args, title, median_ratio(values[args.rows], values[args.few]), target, {**by_count, **figures})
 
 
-def different_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
-    """Invent rows; no reference twice."""
-    texts = invented(count, seed=seed)
+def different_rows(count: int, seed: int = 0, sentences: int = 1) -> list[dict[str, str]]:
+    """Invent rows with contexts of some sentences; no reference twice."""
+    texts = invented(count, sentences, seed)
     return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
 
 
@@ -80,11 +85,12 @@ def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
     return path
 
 
-def _measure(store: Path, file: Path) -> dict[str, float]:
+def _measure(store: Path, file: Path, variant: str) -> dict[str, float]:
     """Score a file in a new process, see that all rows were scored, and remove the output."""
     out = file.with_suffix(".scores.jsonl")
-    mars = [sys.executable, "-c", MARS, "score", str(file), "--out", str(out), "--preset", "mini"]
-    command = [sys.executable, "-c", MEASURED, *mars, "--store", str(store)]
+    mars = [sys.executable, "-c", MARS, "score", str(file), "--out", str(out)]
+    options = ["--preset", "mini", "--variant", variant, "--store", str(store)]
+    command = [sys.executable, "-c", MEASURED, *mars, *options]
     measured: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     with file.open("rb") as rows, out.open("rb") as scored:
         for row, with_score in zip(rows, scored, strict=True):
