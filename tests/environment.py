@@ -14,6 +14,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # child processes would each co
 sys.dont_write_bytecode = False  # nor does each run compile all tests
 FOLDER = os.environ.setdefault("MARS_TESTS", _FOLDER.name)  # of the whole run: its workers inherit it
 os.environ.update(
+    MARS_DTYPE="float32",  # else scores would depend on the machine
     MARS_STORE=os.path.join(_FOLDER.name, "store"),
     HF_HOME=os.path.join(_FOLDER.name, "huggingface"),
     GRADIO_TEMP_DIR=os.path.join(_FOLDER.name, "gradio"),

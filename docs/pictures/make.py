@@ -113,7 +113,7 @@ def main() -> None:
     with (
         running_chromium() as browser,
         tempfile.NamedTemporaryFile() as log,
-        running_app(log, MARS_PRESET="mini") as (address, _),
+        running_app(log, MARS_PRESET="mini", MARS_DTYPE="float32") as (address, _),
     ):
         for (device, size), scheme in product(SIZES.items(), SCHEMES):
             context = browser.new_context(viewport=size, color_scheme=scheme)

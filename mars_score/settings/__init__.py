@@ -45,7 +45,9 @@ class ModelSettings:
         "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16", "float64"] = option(
-        "float32", "Number type of the models; auto: bfloat16 where the device multiplies it fast, else float32."
+        "float32",
+        "Number type of the models; auto, the default of plus and fast: bfloat16 where the device multiplies it "
+        "fast, else float32.",
     )
 
 
@@ -172,7 +174,8 @@ def resolve_settings(
     Args:
         preset: a name of :data:`mars_score.settings.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
             else ``"base"``.
-        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``.
+        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``. If the environment has ``MARS_DTYPE``,
+            that is the default of ``dtype`` for all three.
         trained: settings that a learned head was trained with, which come before the variant's.
         overrides: any of :data:`SETTING_NAMES`.
 
@@ -192,6 +195,8 @@ def resolve_settings(
     if not isinstance(variant, str) or variant not in CONFIGS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(CONFIGS)}")
     usual = {**PRESETS[preset], **CHANGES[variant], **trained}
+    if dtype := os.environ.get("MARS_DTYPE"):
+        usual["dtype"] = dtype
     values = {**usual, **overrides, "variant": variant}
     config = make_config(CONFIGS[variant], values)
     models = make_config(ModelSettings, values)

@@ -1,6 +1,6 @@
 """Presets name the models, variants the formula and its constants."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from mars_score.metrics.paper import PaperConfig
 from mars_score.metrics.plus import PlusConfig
@@ -48,6 +48,10 @@ CONFIGS: dict[str, type[PaperConfig] | type[PlusConfig]] = {
     "plus": PlusConfig,
     "fast": PlusConfig,
 }
-# Where a variant differs from the defaults of its configuration.
-CHANGES: dict[str, dict[str, float]] = {"paper": {}, "plus": {}, "fast": {"likelihood_weight": 0.0}}
+# Where a variant differs from the defaults of the settings.
+CHANGES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "plus": {"dtype": "auto"},
+    "fast": {"dtype": "auto", "likelihood_weight": 0.0},
+}
 REFERENCE_FREE = ("plus", "fast")  # can score a candidate by its context alone
