@@ -30,7 +30,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=60)
     options.add_argument("--variant", default=DEFAULT_VARIANT)
     options.add_argument("--batch-sizes", default="8,1", help="besides 32, with commas")
-    options.add_argument("--dtypes", default="bfloat16,float16", help="besides float32, with commas")
+    options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="float32", help="of the scores to compare with; default: float32")
+    options.add_argument("--dtypes", default="bfloat16,float16", help="besides it, with commas")
     args = options.parse_args()
     generator = np.random.default_rng(args.seed)
     rows = sample_rows(args, args.rows, generator)
@@ -46,7 +48,8 @@ def main() -> None:
         progress(f"{len(rows)} rows, {settings or 'in another order'}")
         chosen = [rows[index] for index in order]
         with fresh_store() as store:
-            scorer = MarsScorer("mini", **{"variant": args.variant, "batch_size": 32, "store": store, **settings})
+            usual = {"variant": args.variant, "dtype": args.dtype, "batch_size": 32, "store": store}
+            scorer = MarsScorer(args.preset, **usual | settings)
             scorer.score(["It is late."], ["The shop is closed."], ["They walk to the shop. It was open before."])
             start = time.perf_counter()
             result = scorer.score(

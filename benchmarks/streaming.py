@@ -1,8 +1,8 @@
 """Peak memory and rows per second of ``mars score`` over very many rows, against few; the store is warm.
 
-The rows are invented ones (see texts.py), repeated: what is measured is the cost of a row besides the models' work.
-Each number of rows is a new process; rows per second leave out its start-up, which is measured with each different
-row once.
+The rows are invented ones (see texts.py), repeated: what is measured is the cost of a row besides the work of the
+models. Each number of rows is a new process; rows per second leave out its start-up, which is measured with each
+different row once.
 """
 
 import json
