@@ -433,6 +433,17 @@ def test_standard_input_may_be_csv(score, failing, monkeypatch, tmp_path, separa
         assert json.loads(score("-", "--json")[1])["scores"] == [0.5]
 
 
+def test_notices_name_standard_input(run, monkeypatch, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('prediction,reference,context\na b,"[""a c""]",d\n')
+    for command, options in (("score", word_recall.OPTIONS), ("references", [])):
+        with path.open() as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            code, _, err = run(command, "-", *options, "--preset", "mini")
+        assert (code, "mars-stdin" in err) == (0, False), err
+        assert err.startswith("mars: notice: standard input:2: column 'reference' and the others")
+
+
 def test_names_of_files_do_not_reach_the_terminal_as_they_are(run, failing, tmp_path):
     name = "rows\x1b[31m\x07\u202e.jsonl"
     path = tmp_path / name

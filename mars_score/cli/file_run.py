@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,29 +25,36 @@ def complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run
     from mars_score.data.writers import run_folder
     from mars_score.runs import Run
 
-    with readable_again(args), run_folder(args.out) as folder:
+    with readable_again(args) as shown, run_folder(args.out) as folder:
         with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
             arguments = scorer_arguments(args)
             run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
             run.check(args.out)
             run.compute(args.workers)
-        print_notices(notices)
+        print_notices(map(shown, notices))
         yield run, folder
 
 
 @contextmanager
-def readable_again(args: argparse.Namespace) -> Iterator[None]:
-    """Copy standard input, if it is the input, to a temporary file, which can be read several times."""
+def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
+    """Copy standard input, if it is the input, to a temporary file, which can be read several times.
+
+    Gives a function that names standard input in a message instead of this file; in errors it is named by itself.
+    """
     if args.file != "-":
-        yield
+        yield str
         return
     from mars_score.data.writers import naming, temporary_folder
 
     with temporary_folder("mars-stdin-") as folder:
-        args.file = str(folder / "rows")  # The first line tells the format.
-        with naming(args.file), open(args.file, "wb") as file:
+        args.file = path = str(folder / "rows")  # The first line tells the format.
+
+        def shown(message: str) -> str:
+            return message.replace(path, "standard input")
+
+        with naming(path), open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         try:
-            yield
+            yield shown
         except (ValueError, TypeError) as error:
-            raise type(error)(str(error).replace(args.file, "standard input")) from None
+            raise type(error)(shown(str(error))) from None

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
 
     if args.best and not args.ratings:
         raise ValueError("--best needs the ratings that decide: name their column with --ratings")
-    with readable_again(args), progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+    with readable_again(args) as shown, progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         columns = input_columns(args)
         file = columns.parse_cells(read_rows(args.file))
         names = columns.found_in(file)
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         best = zip(file.rows, found.rows, found.best, strict=True)
         lines = [row_line({**row, names.reference: one.references[index]}) for row, one, index in best]
         write_whole(args.best, "".join(lines))
-    print_notices(notices)
+    print_notices(map(shown, notices))
     if args.json:
         print(json.dumps(found.to_dict()))
         return
