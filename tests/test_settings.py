@@ -92,6 +92,18 @@ def test_the_environment_names_the_preset(monkeypatch):
         resolve_settings()
 
 
+def test_the_environment_names_the_number_type(monkeypatch):
+    monkeypatch.delenv("MARS_DTYPE")
+    types = {variant: resolve_settings("mini", variant).models.dtype for variant in CONFIGS}
+    assert types == {"paper": "float32", "plus": "auto", "fast": "auto"}
+    monkeypatch.setenv("MARS_DTYPE", "bfloat16")
+    assert {resolve_settings("mini", variant).models.dtype for variant in CONFIGS} == {"bfloat16"}
+    assert resolve_settings("mini", "plus", dtype="float32").models.dtype == "float32"
+    monkeypatch.setenv("MARS_DTYPE", "half")
+    with pytest.raises(ValueError, match=r"^MARS_DTYPE: unknown number type 'half'; choose one of auto, float32,"):
+        resolve_settings("mini", "plus")
+
+
 def test_single_settings_win():
     own = {"strip_urls_hashtags": False, "encoder": "mine", "use_context": False, "q": 1, "planner": "none"}
     assert flat(resolve_settings("paper", **own)) == {**flat(resolve_settings("paper")), **own}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
@@ -33,6 +33,8 @@ from mars_score.settings.presets import (
     Variant,
 )
 
+NumberType = Literal["auto", "float32", "bfloat16", "float16", "float64"]
+
 
 @dataclass(frozen=True, config=STRICT)
 class ModelSettings:
@@ -44,7 +46,7 @@ class ModelSettings:
         None,
         "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
     )
-    dtype: Literal["auto", "float32", "bfloat16", "float16", "float64"] = option(
+    dtype: NumberType = option(
         "float32",
         "Number type of the models; auto, the default of plus and fast: bfloat16 where the device multiplies it "
         "fast, else float32.",
@@ -196,6 +198,9 @@ def resolve_settings(
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(CONFIGS)}")
     usual = {**PRESETS[preset], **CHANGES[variant], **trained}
     if dtype := os.environ.get("MARS_DTYPE"):
+        if dtype not in get_args(NumberType):
+            known = ", ".join(get_args(NumberType))
+            raise ValueError(f"MARS_DTYPE: unknown number type {dtype!r}; choose one of {known}")
         usual["dtype"] = dtype
     values = {**usual, **overrides, "variant": variant}
     config = make_config(CONFIGS[variant], values)
