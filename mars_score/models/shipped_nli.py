@@ -122,5 +122,6 @@ def load(name: str, folder: Path, dtype: str, device: str) -> tuple[PrefixClassi
                 parameter.copy_(learned[key])
             elif f"{layer}.up" in learned:
                 parameter.add_(learned[f"{layer}.up"] @ learned[f"{layer}.down"])
-    model.to(device, getattr(torch, dtype)).requires_grad_(False).eval()
+    model.to(device).requires_grad_(False).eval()
+    model.set_number_type(getattr(torch, dtype))
     return model, AutoTokenizer.from_pretrained(folder)
