@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]
 # Parts of the keys of stored values; raised when the same model comes to give other values.
-_VERSIONS = {"encodings": 5, "log_probabilities": 3, "entailments": 4, "infills": 3}
+_VERSIONS = {"encodings": 5, "log_probabilities": 3, "entailments": 5, "infills": 3}
 _CHUNK_SIZE = 256  # pairs whose log probabilities are computed before they are saved
 _MEMORY_BYTES = 2**28  # of values that are kept in memory
 _VALUE_BYTES = 500  # of a value without arrays, about

