@@ -318,6 +318,21 @@ def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
     assert written[3]["struct<>"] == metas[3]["struct<>"]
 
 
+@pytest.mark.usefixtures("word_models")
+@pytest.mark.parametrize("large_first", [False, True])
+def test_an_integer_that_no_float_equals_and_fractions(tmp_path, monkeypatch, failing, large_first):
+    """In rows that are checked apart; alone such integers are written."""
+    monkeypatch.setattr("mars_score.runs._CHECKED_TOGETHER", 1)
+    numbers = [2**53 + 1, 3, 1.5] if large_first else [1.5, 3, 2**53 + 1]
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.parquet"
+    write(path, [{**row, "number": number} for row, number in zip(make_rows(3), numbers, strict=True)])
+    error = failing("score", path, "--out", out)
+    assert error.startswith(f"{path}:{1 if large_first else 3}: column 'number' holds an integer of over 53 bits")
+    write(path, [{**row, "number": 2**53 + 1} for row in make_rows(3)])
+    assert score_words(path, "--out", out) == 0
+    assert [row["number"] for row in stream_rows(out)] == [2**53 + 1] * 3
+
+
 # Stopped and begun again
 
 

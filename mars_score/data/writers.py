@@ -21,6 +21,7 @@ from mars_score.data.values import whole
 
 STDOUT = "-"  # as a name of an output
 _ROW_GROUP_SIZE = 4096  # rows of Parquet files
+_LARGEST_WHOLE = 2**53  # every integer up to it is a float, too
 _ROW_GROUP_BYTES = 2**26  # of the same rows as JSON
 _NOT_IN_TSV = "\t\n\r"
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -225,6 +226,7 @@ class Writable:
     def __init__(self, out: str, added: Sequence[str]) -> None:
         self._out, self._added = out, added
         self._schema: Any = None
+        self._no_fraction: dict[str, str] = {}  # by column: a cell whose integer no float equals
         if out.lower().endswith(".parquet"):
             import pyarrow
 
@@ -252,6 +254,7 @@ class Writable:
         if self._schema is not None:
             rows = [_without_halves(json.loads(line)) for line in lines]
             self._schema = _extended(self._schema, rows, self._out)
+            self._find_large_integers(rows, file)
 
     def finish(self) -> None:
         """Check what only all rows tell.
@@ -260,10 +263,21 @@ class Writable:
             ValueError: they cannot be written.
         """
         for field in self._schema or ():
+            if str(field.type) == "double" and field.name in self._no_fraction:
+                raise ValueError(
+                    f"{self._no_fraction[field.name]}: column {field.name!r} holds an integer of over 53 bits and "
+                    "in other rows fractions, which Parquet cannot hold together; write .jsonl instead"
+                )
             if any(str(kind) == "struct<>" for kind in _types_within(field.type)):
                 fault = "which holds an object without fields in all rows"
                 remedy = "leave it out, or write .jsonl instead"
                 raise ValueError(f"{self._out}: Parquet cannot hold column {field.name!r}, {fault}; {remedy}")
+
+    def _find_large_integers(self, rows: Sequence[dict[str, Any]], file: RowFile) -> None:
+        for row, number in zip(rows, file.numbers, strict=True):
+            for name, value in row.items():
+                if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
+                    self._no_fraction.setdefault(name, f"{file.path}:{number + 1}")
 
     def _check_cells(self, file: RowFile, row: dict[str, Any], number: int) -> None:
         """Raise ValueError for what TSV cannot hold: tabs and line breaks in names and texts."""
