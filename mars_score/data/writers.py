@@ -21,8 +21,8 @@ from mars_score.data.values import whole
 
 STDOUT = "-"  # as a name of an output
 _ROW_GROUP_SIZE = 4096  # rows of Parquet files
-_LARGEST_WHOLE = 2**53  # every integer up to it is a float, too
 _ROW_GROUP_BYTES = 2**26  # of the same rows as JSON
+_LARGEST_WHOLE = 2**53  # every integer up to it is a float, too
 _NOT_IN_TSV = "\t\n\r"
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 RUN_PREFIX = ".mars-run-"
@@ -274,6 +274,7 @@ class Writable:
                 raise ValueError(f"{self._out}: Parquet cannot hold column {field.name!r}, {fault}; {remedy}")
 
     def _find_large_integers(self, rows: Sequence[dict[str, Any]], file: RowFile) -> None:
+        """Remember the first cell of each column with an integer that no float may equal."""
         for row, number in zip(rows, file.numbers, strict=True):
             for name, value in row.items():
                 if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
