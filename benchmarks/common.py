@@ -63,7 +63,7 @@ def language_model() -> tuple[Any, Any]:
     """Load model and tokenizer of preset mini; converted once in the store."""
     from mars_score.cache import ResultStore
     from mars_score.models.loading import load_model
-    from mars_score.runtime import Runtime
+    from mars_score.models.running import Runtime
     from mars_score.settings import resolve_settings
 
     models = resolve_settings("mini").models

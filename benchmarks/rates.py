@@ -28,7 +28,7 @@ from benchmarks.scoring import bert_scorer
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.cache import ResultStore
-from mars_score.settings.presets import DEFAULT_VARIANT
+from mars_score.settings import DEFAULT_VARIANT
 
 SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
 COLUMNS = {"first": "rows per second: first", "new": "new", "kept": "kept", "gib": "GiB", "kb": "kB a row"}

@@ -16,7 +16,7 @@ from benchmarks.common import fresh_store, parse, speed_parser
 from benchmarks.rates import SENTENCES, WARM_UP
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.settings.presets import CONFIGS
+from mars_score.settings import CONFIGS
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.common import fresh_store, median_ratio, parser, progress, report
 from benchmarks.texts import invented
-from mars_score.settings.presets import DEFAULT_VARIANT
+from mars_score.settings import DEFAULT_VARIANT
 
 DIFFERENT = 200  # rows
 MARS = "import sys; from mars_score.cli import main; sys.exit(main())"

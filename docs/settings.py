@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from mars_score.cli.arguments import setting_groups
 from mars_score.options import Option
+from mars_score.presets import PRESETS
 from mars_score.settings import GROUPS
-from mars_score.settings.presets import PRESETS
 
 PAGE = Path(__file__).with_suffix(".md")
 START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"

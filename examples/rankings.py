@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mars_score import MarsScorer
-from mars_score.settings.presets import CONFIGS, PRESETS, REFERENCE_FREE
+from mars_score.presets import PRESETS
+from mars_score.settings import CONFIGS, REFERENCE_FREE
 from mars_score.space.questions import PageExample, read_examples
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mars_score.explanation import Explanation, Match, Word
 from mars_score.metrics.plus import PlusConfig
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from mars_score.rows import Row, RowScore
 from mars_score.settings import Settings
 from mars_score.text import sentences

@@ -30,7 +30,7 @@ from mars_score.verdicts import judge, verdict_on
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
-    from mars_score.model_calls import ModelCalls
+    from mars_score.models.calls import ModelCalls
     from mars_score.models.encoder import Encoding
     from mars_score.models.tagger import Tagger
 

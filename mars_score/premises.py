@@ -16,7 +16,7 @@ from mars_score.rows import Row
 from mars_score.text import passages_of, sentences, split_words
 
 if TYPE_CHECKING:
-    from mars_score.model_calls import ModelCalls
+    from mars_score.models.calls import ModelCalls
 
 Passage = list[str]  # its sentences or turns
 

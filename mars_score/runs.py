@@ -25,9 +25,9 @@ from mars_score.data.writers import Writable, naming
 from mars_score.errors import Notices
 from mars_score.metrics.paper import Idf
 from mars_score.models.tagger import Tagger
+from mars_score.progress import Progress
 from mars_score.results import row_from_dict
 from mars_score.rows import Row, RowScore
-from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
 from mars_score.signature import Signature, make_signature
 from mars_score.stats.resampling import ContextLabels, mean_interval

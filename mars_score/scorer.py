@@ -24,13 +24,13 @@ from mars_score.explanation import Explanation
 from mars_score.features import augment_references, paper_similarities, plus_features
 from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
 from mars_score.metrics.plus import plus
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from mars_score.models.fingerprints import cached_fingerprints
-from mars_score.models.running import check_device
+from mars_score.models.running import Runtime, check_device
 from mars_score.models.tagger import Tagger
+from mars_score.progress import Progress, progress_bars
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, ReferenceScore, Row, RowScore, SampleScore, weighted_sum
-from mars_score.runtime import Progress, Runtime, progress_bars
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
 

@@ -7,11 +7,11 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from mars_score.language import pipeline_name
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.running import number_type
-from mars_score.settings import ModelSettings, Settings, resolve_settings
-from mars_score.settings.language import pipeline_name
-from mars_score.settings.presets import PRESETS
+from mars_score.presets import PRESETS, ModelSettings
+from mars_score.settings import Settings, resolve_settings
 from mars_score.version import __version__
 
 _MODELS = ("language_model", "encoder", "entailment_model")

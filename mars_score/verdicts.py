@@ -12,7 +12,7 @@ from mars_score.premises import choose_premises
 from mars_score.rows import Entailment, Judgement, Row
 
 if TYPE_CHECKING:
-    from mars_score.model_calls import ModelCalls
+    from mars_score.models.calls import ModelCalls
     from mars_score.models.shipped_nli import Calibration
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.rated import RatedSet
+from mars_score.meta.sets import RatedSet
 from mars_score.rows import Row
 from research.sets import read_sets
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from mars_score import MarsScorer
 from mars_score.features import plus_features
-from mars_score.meta.rated import RatedSet
+from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import Features, PlusConfig, contradiction, plus, repetition, term_names
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from mars_score.rows import Entailment, Judgement, LogProbability, Row, weighted_sum
 from mars_score.settings import resolve_settings
 from research.agreement import drawn, pearson

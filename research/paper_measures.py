@@ -16,7 +16,7 @@ from mars_score.data.files import read_rows
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
-from mars_score.meta.rated import RatedSet, read_rated_set
+from mars_score.meta.sets import RatedSet, read_rated_set
 from mars_score.metrics.paper import CONTEXT_COST, PLAIN_COST, Idf, shared_with_context
 from mars_score.models.tagger import Tagger
 from mars_score.rows import Row

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.meta.rated import RatedSet
+from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import Features
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from research.agreement import pearson
 from research.forms import VARIANTS, every_feature, from_json, saved_features, scores
 

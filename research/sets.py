@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from mars_score.meta.rated import RatedSet, read_rated_sets
+from mars_score.meta.sets import RatedSet, read_rated_sets
 
 # Whole kinds are left out or resampled, as sets of one kind are alike.
 KINDS = {

@@ -10,9 +10,9 @@ from filelock import FileLock
 
 from mars_score import features
 from mars_score.models import loading
+from mars_score.models.running import Runtime
 from mars_score.models.wheels import language_model_source
-from mars_score.runtime import Runtime
-from mars_score.settings.presets import PRESETS
+from mars_score.presets import PRESETS
 
 
 @pytest.fixture(autouse=True)

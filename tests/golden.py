@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from mars_score.scorer import MarsScorer
-from mars_score.settings.presets import CONFIGS
+from mars_score.settings import CONFIGS
 
 FILE = Path(__file__).with_name("golden.jsonl")
 

@@ -20,8 +20,8 @@ from setting_values import GENERAL, PAPER, PLUS
 from mars_score.atomic import write_whole
 from mars_score.cli import main, make_parser
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
+from mars_score.progress import progress_bars
 from mars_score.rows import Aspects
-from mars_score.runtime import progress_bars
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 
@@ -565,7 +565,7 @@ def test_a_reader_that_leaves(write):
 
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.runtime._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
     with progress_bars(quiet=False) as report:
         report("load a/model", 0, 1)
         report("augment", 5, 9)
@@ -577,7 +577,7 @@ def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
 
 
 def test_no_time_left_is_told_before_a_tenth_is_done(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.runtime._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
     with progress_bars(quiet=False) as report:
         for done in (0, 9, 10):
             report("score", done, 100)
@@ -589,12 +589,12 @@ def test_a_stage_that_begins_anew_is_measured_anew(terminal, monkeypatch, capsys
     """As texts are encoded once for each chunk of rows."""
     clock = itertools.count(time.monotonic() + 10, 10)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    monkeypatch.setattr("mars_score.runtime._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
     with progress_bars(quiet=False) as report:
         for done in (0, 20, 0, 10):
             now = next(clock)
             with monkeypatch.context() as patched:
-                patched.setattr("mars_score.runtime.time.monotonic", lambda now=now: now)
+                patched.setattr("mars_score.progress.time.monotonic", lambda now=now: now)
                 report("encode", done, 40)
     shown = capsys.readouterr().err
     assert "1.0/s, 0:00:30 left" in shown

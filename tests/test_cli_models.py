@@ -9,7 +9,7 @@ from mars_score.cli.models_command import LICENCES
 from mars_score.models.shipped_nli import SHIPPED
 from mars_score.models.split import SPLIT_MODELS
 from mars_score.models.wheels import stored_folder_of
-from mars_score.settings.presets import PRESETS
+from mars_score.presets import PRESETS
 
 ENCODER = "all-mpnet-base-v2"
 pytestmark = pytest.mark.usefixtures("presets_as_they_are")

@@ -19,7 +19,7 @@ from mars_score.metrics.paper import PaperConfig, mask_words
 from mars_score.models import causal_lm
 from mars_score.models.attention import KeyValueCache
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.log_probability import log_probabilities
+from mars_score.models.likelihood import log_probabilities
 from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
 from mars_score.models.tagger import Tagger
 

@@ -16,9 +16,9 @@ from tokenizers import normalizers
 
 from mars_score import MarsScorer
 from mars_score.infilling.plain import PlainInfiller
+from mars_score.language import pipeline_name
 from mars_score.metrics.paper import Template
 from mars_score.metrics.plus import PlusConfig
-from mars_score.settings.language import pipeline_name
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = " ".join(tiny_models.TEXT.replace('"', "").split() * 2)  # A quotation is no sentence of its own to spaCy.

@@ -14,10 +14,10 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.errors import UNTAGGED
+from mars_score.language import PipelineMissingError, pipeline_name
 from mars_score.learning.pairs import drop_words
 from mars_score.models.tagger import Tagger
 from mars_score.settings import language, resolve_settings
-from mars_score.settings.language import PipelineMissingError, pipeline_name
 from mars_score.text import (
     copied_share,
     is_english,

@@ -22,10 +22,10 @@ from mars_score.learning.train_encoders import (
     train_on_pairs,
     train_on_ratings,
 )
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from mars_score.models.nli import NliModel
+from mars_score.models.running import Runtime
 from mars_score.rows import Row
-from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 
 WORDS = [

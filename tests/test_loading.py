@@ -8,8 +8,7 @@ from mars_score import MarsScorer
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import shipped_nli, wheels
 from mars_score.models.loading import load_model
-from mars_score.models.running import number_type
-from mars_score.runtime import Runtime
+from mars_score.models.running import Runtime, number_type
 
 
 @pytest.mark.parametrize("kind", ["language_model", "encoder"])

@@ -4,7 +4,7 @@ import pytest
 
 from mars_score.errors import CONTEXT_CUT
 from mars_score.models.codec import TextCodec
-from mars_score.models.log_probability import MAX_TEXT_TOKENS, PromptedText
+from mars_score.models.likelihood import MAX_TEXT_TOKENS, PromptedText
 from mars_score.text import sentences
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mars_score.data.cleaning import prepare_row, strip_urls_hashtags
 from mars_score.errors import URLS_REMOVED
+from mars_score.language import pipeline_name
 from mars_score.metrics.paper import (
     CONTEXT_COST,
     Idf,
@@ -27,7 +28,6 @@ from mars_score.metrics.paper import (
 from mars_score.models.tagger import Tagger
 from mars_score.rows import Row
 from mars_score.settings import resolve_settings
-from mars_score.settings.language import pipeline_name
 
 # Words and tags, by the real pipeline
 

@@ -17,9 +17,9 @@ from mars_score.meta.evaluation import meta_evaluate, score_rows
 from mars_score.meta.meta_report import write_report
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.rated import RatedSet
+from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import PlusConfig
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from mars_score.rows import TASKS, Row
 from mars_score.stats.correlation import correlation
 

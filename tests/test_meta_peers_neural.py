@@ -27,7 +27,7 @@ from mars_score.meta.metrics.naive import MaskedInfills
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models import log_probability
 from mars_score.models.causal_lm import CausalLanguageModel, PromptCache
-from mars_score.models.log_probability import log_probabilities
+from mars_score.models.likelihood import log_probabilities
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")

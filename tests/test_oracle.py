@@ -21,7 +21,7 @@ from mars_score.infilling.plain import (
 )
 from mars_score.metrics.paper import PaperConfig, TaggedWord, Template, mask_words
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.log_probability import log_probabilities
+from mars_score.models.likelihood import log_probabilities
 
 CONTEXT = "The old town wakes early in the summer."
 REFERENCE = "She waited for the train to get home."

@@ -18,7 +18,7 @@ from docs.pictures import make
 from mars_score.models import wheels
 from mars_score.models.split import SPLIT_MODELS
 from mars_score.models.wheels import wheel_revision
-from mars_score.settings.presets import PRESETS
+from mars_score.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -152,7 +152,7 @@ def test_the_space_answers_with_nothing_but_its_requirements(tmp_path, monkeypat
     """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
     from gradio_client import Client
 
-    from mars_score.settings.presets import PRESETS
+    from mars_score.presets import PRESETS
 
     new = Environment(tmp_path / "venv")
     new.link(requirements("requirements.txt"))

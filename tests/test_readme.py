@@ -97,7 +97,7 @@ def test_command_lines(argv, folder, capsys):
 
 
 def test_commands_name_what_exists():
-    assert {argv[0] for argv in commands("mars")} == {"score", "estimate", "augment", "compare", "meta", "cache"}
+    assert {argv[0] for argv in commands("mars")} == {"score", "augment", "compare", "meta", "cache"}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     named = re.findall("`make ([a-z-]+)", "".join(PAGES.values()))
     assert {"demo", "docs"} <= {*named, *(target for (target,) in commands("make"))} <= set(targets)

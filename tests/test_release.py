@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mars_score import __version__
-from mars_score.settings.presets import CONFIGS
+from mars_score.settings import CONFIGS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -32,15 +32,14 @@ from mars_score.errors import (
     MarsWarning,
 )
 from mars_score.integrations.trainer import compute_metrics
+from mars_score.language import pipeline_name
 from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus
 from mars_score.models import loading
 from mars_score.models.encoder import Encoding
 from mars_score.models.fingerprints import fingerprint
 from mars_score.rows import Entailment, Judgement, Row
 from mars_score.scorer import MarsScorer
-from mars_score.settings import resolve_settings
-from mars_score.settings.language import pipeline_name
-from mars_score.settings.presets import CONFIGS
+from mars_score.settings import CONFIGS, resolve_settings
 from mars_score.signature import make_signature
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")

@@ -7,8 +7,8 @@ import pytest
 from setting_values import GENERAL, PAPER, PLUS
 
 from mars_score.options import options_of
-from mars_score.settings import GROUPS, SETTING_NAMES, resolve_settings
-from mars_score.settings.presets import CONFIGS, PRESETS
+from mars_score.presets import PRESETS
+from mars_score.settings import CONFIGS, GROUPS, SETTING_NAMES, resolve_settings
 
 OPTIONS = {option.name: option for config in GROUPS.values() for option in options_of(config)}
 

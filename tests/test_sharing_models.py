@@ -13,12 +13,11 @@ import torch
 
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.encoder import SentenceEncoder
+from mars_score.models.likelihood import log_probabilities
 from mars_score.models.loading import shared_model
-from mars_score.models.log_probability import log_probabilities
-from mars_score.models.running import exclusive
-from mars_score.runtime import Runtime
+from mars_score.models.running import Runtime, exclusive
+from mars_score.presets import ModelSettings
 from mars_score.scorer import MarsScorer
-from mars_score.settings import ModelSettings
 
 ROWS = (
     ["She took a train home.", "Nobody came."],

@@ -19,9 +19,9 @@ from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import loading
 from mars_score.models.fingerprints import fingerprint
+from mars_score.models.running import Runtime
 from mars_score.models.split import SPLIT_MODELS, sha256
 from mars_score.models.wheels import joined_folder
-from mars_score.runtime import Runtime
 
 REAL = "all-mpnet-base-v2"
 NAME = "tiny-model"

@@ -20,7 +20,7 @@ from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading
 from mars_score.models.fingerprints import fingerprint
-from mars_score.runtime import Runtime
+from mars_score.models.running import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 

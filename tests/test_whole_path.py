@@ -16,7 +16,7 @@ from mars_score import MarsScorer
 from mars_score.errors import CONTEXT_CUT, FEW_DOCUMENTS, TEXT_CUT
 from mars_score.infilling.plain import PlainInfiller
 from mars_score.models.tagger import Tagger
-from mars_score.settings.presets import PRESETS
+from mars_score.presets import PRESETS
 
 CONTEXT = "The old harbour town wakes early in the summer."
 ROWS = [

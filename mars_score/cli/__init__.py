@@ -16,7 +16,6 @@ from mars_score.cli import (
     augment_command,
     cache_command,
     compare_command,
-    estimate_command,
     meta_command,
     models_command,
     references_command,
@@ -26,12 +25,11 @@ from mars_score.cli import (
 from mars_score.data.values import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.running import set_passive_omp_wait
-from mars_score.runtime import hide_library_output
+from mars_score.progress import hide_library_output
 from mars_score.version import __version__
 
 COMMANDS = (
     score_command,
-    estimate_command,  # takes the options of score
     augment_command,
     compare_command,
     references_command,

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from mars_score.data.files import Columns, DefaultName
-from mars_score.meta.rated import RatedColumns
+from mars_score.meta.sets import RatedColumns
 from mars_score.options import Option, options_of
+from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import GROUPS, SETTING_NAMES
-from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
 OUT = (
     "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "

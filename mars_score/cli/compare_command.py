@@ -17,8 +17,8 @@ from mars_score.cli.arguments import add_column_options, add_scorer_options, inp
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
 from mars_score.data.files import RowFile, read_rows, row_line
 from mars_score.data.values import one_line
+from mars_score.progress import progress_bars
 from mars_score.rows import Row
-from mars_score.runtime import progress_bars
 from mars_score.tables import MISSING, Table
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mars_score.cli.arguments import input_columns, scorer_arguments
 from mars_score.cli.printing import print_notices, scoring
-from mars_score.runtime import progress_bars
+from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.runs import Run

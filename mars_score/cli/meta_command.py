@@ -16,9 +16,9 @@ from mars_score.cli.arguments import (
 from mars_score.cli.printing import print_line, print_notices, scoring, show_table
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import METRICS, parse_names
-from mars_score.meta.rated import read_rated_sets
+from mars_score.meta.sets import read_rated_sets
+from mars_score.progress import progress_bars
 from mars_score.rows import TASKS
-from mars_score.runtime import progress_bars
 
 
 def add_parser(commands: Any) -> None:

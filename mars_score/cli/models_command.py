@@ -15,7 +15,7 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.models.shipped_nli import SHIPPED
 from mars_score.models.split import SPLIT_MODELS
 from mars_score.models.wheels import is_wheel, stored_folder_of, wheel_folder
-from mars_score.settings.presets import PRESETS
+from mars_score.presets import PRESETS
 
 # As the publishers' model cards state them.
 LICENCES = {

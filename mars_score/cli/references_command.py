@@ -7,7 +7,7 @@ from typing import Any
 from mars_score.cli.arguments import add_input_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.file_run import readable_again
 from mars_score.cli.printing import print_line, print_notices, scoring, show_table
-from mars_score.runtime import progress_bars
+from mars_score.progress import progress_bars
 
 _UNUSED = (
     *("variant", "task", "clean", "language", "learned", "max_context_tokens", "reference_aggregation"),

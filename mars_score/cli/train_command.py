@@ -7,8 +7,8 @@ from typing import Any
 
 from mars_score.cli.arguments import add_rated_options, add_scorer_options, count, rated_columns, scorer_arguments
 from mars_score.cli.printing import print_line, print_notices, scoring
-from mars_score.meta.rated import check_names, read_rated_sets
-from mars_score.runtime import progress_bars
+from mars_score.meta.sets import check_names, read_rated_sets
+from mars_score.progress import progress_bars
 
 KINDS = {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}  # heads by objective
 _OPTIONS = {"start": "from"}

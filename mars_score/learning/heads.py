@@ -30,7 +30,7 @@ from mars_score.settings import Settings, resolve_settings
 from mars_score.text import copied_share, split_words
 
 if TYPE_CHECKING:
-    from mars_score.model_calls import ModelCalls
+    from mars_score.models.calls import ModelCalls
 
 KINDS = ("terms", "encoder", "ls")
 FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")  # beside the terms of a row's own score

@@ -28,8 +28,8 @@ from mars_score.learning.text_heads import ALPHA, BETA, REPLACED_SETTINGS, TEXT_
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode
+from mars_score.progress import Progress
 from mars_score.rows import Row
-from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
 
 Examples = list[dict[str, Any]]  # by column: those that a loss takes, and "group", which is held out together

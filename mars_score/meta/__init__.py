@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mars_score.meta.evaluation import meta_evaluate
-    from mars_score.meta.rated import read_rated_sets
+    from mars_score.meta.sets import read_rated_sets
 
 __all__ = ["meta_evaluate", "read_rated_sets"]
 
@@ -24,5 +24,5 @@ __all__ = ["meta_evaluate", "read_rated_sets"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "mars_score.meta.rated" if name == "read_rated_sets" else "mars_score.meta.evaluation"
+    home = "mars_score.meta.sets" if name == "read_rated_sets" else "mars_score.meta.evaluation"
     return getattr(import_module(home), name)

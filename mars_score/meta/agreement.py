@@ -10,7 +10,7 @@ import numpy as np
 
 from mars_score.meta.attacks import Attacked
 from mars_score.meta.metrics.base import Metric, extra_meta
-from mars_score.meta.rated import RatedSet, SingleRatings
+from mars_score.meta.sets import RatedSet, SingleRatings
 from mars_score.stats.correlation import (
     Coefficient,
     CorrelationTest,

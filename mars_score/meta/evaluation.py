@@ -13,10 +13,10 @@ from mars_score.meta.agreement import Agreement, MetricScores, agreements, rater
 from mars_score.meta.attacks import ATTACKS, Attacked, attack
 from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
-from mars_score.meta.rated import RatedSet, check_names
+from mars_score.meta.sets import RatedSet, check_names
 from mars_score.models.fingerprints import cached_fingerprints
+from mars_score.progress import Progress
 from mars_score.rows import Row
-from mars_score.runtime import Progress
 from mars_score.stats.correlation import MainLevel
 from mars_score.stats.resampling import check_resampling
 
@@ -144,7 +144,7 @@ def meta_evaluate(
     With a store, what models computed for a run that was stopped is not computed again.
 
     Args:
-        sets: rated candidates; see :func:`mars_score.meta.rated.read_rated_sets`.
+        sets: rated candidates; see :func:`mars_score.meta.sets.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
             (see :class:`mars_score.meta.metrics.base.Scoring`).
         within_groups: names of sets whose ratings compare within a group only.

@@ -15,8 +15,8 @@ from mars_score.models.split import SPLIT_MODELS, SplitModel
 from mars_score.models.wheels import is_wheel, joined_folder, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
-    from mars_score.runtime import Runtime
-    from mars_score.settings import ModelSettings
+    from mars_score.models.running import Runtime
+    from mars_score.presets import ModelSettings
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {

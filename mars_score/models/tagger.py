@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
-from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
+from mars_score.language import ENGLISH, blank_pipeline, find_pipeline, language_code
 from mars_score.text import TaggedWord, leave_long_runs_whole
 
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from mars_score.errors import BLANK_CONTEXT, FEW_DOCUMENTS, NOTICES
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
+from mars_score.progress import Progress
 from mars_score.results import MarsResult, augmented_to_dict
-from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
 from mars_score.space.limits import place_of
 from mars_score.space.questions import VARIANT, Question

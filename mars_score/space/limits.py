@@ -23,7 +23,7 @@ from gradio.server_messages import ProcessCompletedMessage
 from gradio.utils import run_coro_in_background
 from starlette.responses import JSONResponse
 
-from mars_score.runtime import Progress
+from mars_score.progress import Progress
 
 BODY_BYTES = 200_000  # per request
 CALL_SECONDS = 120.0  # that a single call may take

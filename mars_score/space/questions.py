@@ -11,9 +11,9 @@ from mars_score.data import values
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.split import SPLIT_MODELS
 from mars_score.models.wheels import is_wheel, wheel_folder
+from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
-from mars_score.settings.presets import PRESETS
 from mars_score.space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000

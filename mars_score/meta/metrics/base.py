@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mars_score.errors import MarsWarning
 from mars_score.options import options_of
 from mars_score.rows import Row
-from mars_score.settings.presets import CONFIGS
+from mars_score.settings import CONFIGS
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult

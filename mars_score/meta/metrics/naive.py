@@ -12,7 +12,7 @@ from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
 from mars_score.infilling.plain import allowed_tokens, cut_context, decode, encode, encode_pieces, fit, is_whole
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
-from mars_score.model_calls import ModelCalls
+from mars_score.models.calls import ModelCalls
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode, pick_device, position_limit
 

