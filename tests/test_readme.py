@@ -11,10 +11,11 @@ import jsonl
 import pytest
 
 from docs import settings, snippets
+from mars_score import presets
 from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.metrics import plus
-from mars_score.settings import SETTING_NAMES, presets
+from mars_score.settings import SETTING_NAMES
 from research import ladders, results, typical_values
 
 ROOT = Path(__file__).parent.parent

@@ -2,8 +2,8 @@
 
 import tiny_models
 
+from mars_score import presets
 from mars_score.scorer import MarsScorer
-from mars_score.settings import presets
 
 # Settings of a scorer that computes the token recall alone.
 SETTINGS = {
