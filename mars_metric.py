@@ -107,34 +107,19 @@ class Mars(evaluate_rows.RowMetric):
             license="Apache-2.0",
         )
 
-    def _compute(
-        self,
-        predictions: Any,
-        references: Any,
-        contexts: Any,
-        *,
-        scorer: mars_score.MarsScorer | None = None,
-        samples: Any = None,
-        tasks: Any = None,
-        detailed: bool = False,
-        explain: bool = False,
-    ) -> dict[str, Any]:
-        has_references = references is not None and evaluate_rows.check_mix(map(bool, references))
-        result = (scorer or self.make_scorer()).score(
-            predictions,
-            references if has_references else None,
-            contexts,
-            samples=samples,
-            tasks=tasks,
-            explain=explain,
-        )
+    def _compute(self, predictions: Any, references: Any, contexts: Any) -> dict[str, Any]:
+        """Score rows, as evaluate's own ``compute`` would call it."""
+        scorer = self.make_scorer()
+        return self._result(scorer.score_rows(scorer.check_rows(predictions, references, contexts)))
+
+    def _result(self, result: mars_score.MarsResult, *, detailed: bool = False) -> dict[str, Any]:
         values: dict[str, Any] = {"mars": result.score}
         if detailed:
             values["scores"] = result.scores
             values["signature"] = str(result.signature)
-            values["aspects"] = [row.aspects._asdict() for row in result.rows]
+            values["aspects"] = [score.aspects._asdict() for score in result.row_scores]
             values["percentiles"] = [percentile and percentile._asdict() for percentile in result.percentiles]
-            values["augmented_references"] = [list(row.texts) for row in result.rows]
-        if explain:
+            values["augmented_references"] = [list(score.reference_texts) for score in result.row_scores]
+        if result.explanations:
             values["explanations"] = [explanation.to_dict() for explanation in result.explanations]
         return values

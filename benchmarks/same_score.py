@@ -80,7 +80,7 @@ def _infills(result: MarsResult) -> list[set[str]]:
     """Return the different infills of each row."""
     return [
         {infill.text for reference in row.references for infill in reference.augmented.infills}
-        for row in result.rows
+        for row in result.row_scores
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mars_score import MarsScorer
 from mars_score.presets import PRESETS
-from mars_score.settings import CONFIGS, REFERENCE_FREE
+from mars_score.settings import CONFIGS
 from mars_score.space.questions import PageExample, read_examples
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for preset in args.preset
         for variant in args.variant
         for example in examples
-        if example.question.references or variant in REFERENCE_FREE
+        if example.question.references or not CONFIGS[variant].needs_references
     ]
     print(f"{sum(as_said)} of {len(as_said)} are ranked as their example says")
     return 0 if all(as_said) else 1
@@ -46,7 +46,7 @@ def score(example: PageExample, preset: str, variant: str) -> bool:
     right = example.is_right(result.scores)
     said = "" if right != example.fails else ", which the example does not say"
     print(f"{preset} {variant} {'right' if right else 'wrong'}{said}: {example.title}")
-    for rank, row, explanation in zip(example.ranks, result.rows, result.explanations, strict=True):
+    for rank, row, explanation in zip(example.ranks, result.row_scores, result.explanations, strict=True):
         terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
         print(f"  rank {rank} score {row.score:.3f} {explanation.candidate}\n    {terms}")
         for verdict in explanation.verdicts:

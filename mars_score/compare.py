@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.data.validation import check_candidates, check_rows
-from mars_score.data.values import is_blank, plain
+from mars_score.data.checking import check_candidates
+from mars_score.data.values import plain
 from mars_score.errors import Notices
 from mars_score.results import MarsResult
-from mars_score.rows import Row
+from mars_score.rows import Example, Row
 from mars_score.scorer import MarsScorer
 from mars_score.signature import Signature
 from mars_score.stats.resampling import (
@@ -163,8 +163,8 @@ def _listed(parts: Sequence[str]) -> str:
 def _count_notices(result: MarsResult, names: Sequence[str], where: Callable[[str, int], str]) -> list[str]:
     """Write a sentence for each kind of notice; rows are named by their system and ``where``."""
     counted, count = Notices(), len(result.rows) // len(names)
-    for index, row in enumerate(result.rows):
-        counted.add(where(names[index // count], index % count), row.notices)
+    for index, score in enumerate(result.row_scores):
+        counted.add(where(names[index // count], index % count), score.notices)
     return list(counted.sentences())
 
 
@@ -213,14 +213,16 @@ def rank_systems(
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_resampling(resamples, confidence)
     from_others = isinstance(samples, str) and samples == "others"
-    rows, candidates = _check(scorer, systems, references, contexts, None if from_others else samples, tasks)
-    labels = ContextLabels().of(row.context for row in rows) if groups is None else groups
-    codes = label_codes("groups", labels, len(rows))
-    result = _score(scorer, rows, candidates, samples, has_references=references is not None)
+    if from_others:
+        scorer.check_inputs(has_references=references is not None, has_samples=True)
+    candidates, examples = _check(scorer, systems, references, contexts, None if from_others else samples, tasks)
+    labels = ContextLabels().of(example.context for example in examples) if groups is None else groups
+    codes = label_codes("groups", labels, len(examples))
+    result = scorer.score_rows(_rows(candidates, examples, from_others=from_others))
     signature = result.signature
     if from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    scores = dict(zip(candidates, np.reshape(result.scores, (-1, len(rows))).tolist(), strict=True))
+    scores = dict(zip(candidates, np.reshape(result.scores, (-1, len(examples))).tolist(), strict=True))
     notices = _count_notices(result, list(candidates), where)
     ranked = sorted(
         (
@@ -235,7 +237,7 @@ def rank_systems(
     return SystemRanking(
         systems=tuple(ranked),
         pairs=_pairs(ranked, codes, confidence, resamples),
-        rows=tuple(_compared_rows(rows, candidates, ranked)),
+        rows=tuple(_compared_rows(examples, candidates, ranked)),
         groups=group_count,
         confidence=confidence,
         resamples=resamples,
@@ -246,61 +248,45 @@ def rank_systems(
 
 def _check(
     scorer: MarsScorer, systems: Mapping[str, Any], references: Any, contexts: Any, samples: Any, tasks: Any
-) -> tuple[list[Row], dict[str, list[str]]]:
-    """Check all columns; return the rows without candidates, and the candidates of each system."""
+) -> tuple[dict[str, list[str]], list[Example]]:
+    """Check all columns; return the candidates of each system, and what they are compared with."""
     candidates = {
         name: check_candidates(column, where=f"systems[{name!r}][{{}}]".format) for name, column in systems.items()
     }
-    columns: dict[str, Any] = {f"systems[{name!r}]": column for name, column in candidates.items()}
-    settings = scorer.settings
-    rows = check_rows(
-        references, contexts, samples, tasks, use_context=settings.use_context, task=settings.task, **columns
-    )
-    if not rows:
+    columns = {f"systems[{name!r}]": column for name, column in candidates.items()}
+    examples = scorer.check_examples(references, contexts, samples, tasks, **columns)
+    if not examples:
         raise ValueError("there are no rows to compare")
-    return rows, candidates
+    return candidates, examples
 
 
-def _score(
-    scorer: MarsScorer,
-    rows: Sequence[Row],
-    candidates: Mapping[str, Sequence[str]],
-    samples: Any,
-    *,
-    has_references: bool,
-) -> MarsResult:
-    """Score all systems, one after another, in one call."""
+def _rows(candidates: Mapping[str, Sequence[str]], examples: Sequence[Example], *, from_others: bool) -> list[Row]:
+    """Return the rows of one system after another, if asked for with the others' texts as samples."""
     columns = list(candidates.values())
-    from_others = isinstance(samples, str) and samples == "others"
-    if from_others:
-        samples = _texts_of_others(columns)
-    elif samples is not None:
-        samples = [row.samples for row in rows] * len(columns)
-    return scorer.score(
-        [text for column in columns for text in column],
-        [row.references for row in rows] * len(columns) if has_references else None,
-        [row.context for row in rows] * len(columns),
-        samples=samples,
-        tasks=[row.task for row in rows] * len(columns),
-    )
+    rows = [
+        example.with_candidate(text) for column in columns for example, text in zip(examples, column, strict=True)
+    ]
+    if not from_others:
+        return rows
+    return [replace(row, samples=samples) for row, samples in zip(rows, _texts_of_others(columns), strict=True)]
 
 
-def _texts_of_others(columns: Sequence[Sequence[str]]) -> list[list[str]]:
+def _texts_of_others(columns: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the texts of the other systems for each candidate, system by system; none of them blank."""
     return [
-        [text for index, text in enumerate(row) if index != own and not is_blank(text)]
-        for own in range(len(columns))
+        tuple(dict.fromkeys(text for index, text in enumerate(row) if index != system and text))
+        for system in range(len(columns))
         for row in zip(*columns, strict=True)
     ]
 
 
 def _compared_rows(
-    rows: Sequence[Row], candidates: Mapping[str, Sequence[str]], ranked: Sequence[SystemScore]
+    examples: Sequence[Example], candidates: Mapping[str, Sequence[str]], ranked: Sequence[SystemScore]
 ) -> Iterator[ComparedRow]:
-    for number, row in enumerate(rows):
+    for number, example in enumerate(examples):
         texts = tuple(candidates[system.name][number] for system in ranked)
         scores = tuple(system.scores[number] for system in ranked)
-        yield ComparedRow(number, row.context, row.references, texts, scores)
+        yield ComparedRow(number, example.context, example.references, texts, scores)
 
 
 def _pairs(

@@ -1,13 +1,25 @@
-"""Explanations of scores: as plain data, as text, and as HTML, in which all texts are escaped."""
+"""Explanations of scores: matching words, nearest texts and verdicts; as plain data, text and escaped HTML."""
+
+from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mars_score.rows import Aspects, Term
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.rows import Aspects, Row, RowScore, Term, Verdict
+from mars_score.text import sentences
+
+if TYPE_CHECKING:
+    from mars_score.models.calls import ModelCalls
+    from mars_score.models.encoder import Encoding
 
 CSS = Path(__file__).with_name("explanation.css")
 # One hue from light to dark, which every kind of colour vision tells apart.
@@ -16,6 +28,8 @@ LEGEND = (
     + "".join(f'<span class="mars-word" style="--match:{one}%">{one / 100:g}</span>' for one in range(0, 101, 25))
     + " The partner is shown when a word is pointed at or focused.</p>"
 )
+# Scripts without spaces: each letter is a word.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 _KINDS = {"context": "nearest sentence of the context", "sample": "nearest sample"}  # of matches, as shown
 
 
@@ -57,23 +71,6 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the NLI model says of a sentence, where that can be believed.
-
-    Attributes:
-        sentence: of the candidate.
-        verdict: ``"supported"`` or ``"contradicted"``.
-        probability: of the verdict.
-        premise: the reference, or the passage of the context, that says so.
-    """
-
-    sentence: str
-    verdict: str
-    probability: float
-    premise: str
-
-
-@dataclass(frozen=True)
 class Explanation:
     """Why a candidate has its score; one of a blank candidate has neither terms nor matches.
 
@@ -83,7 +80,7 @@ class Explanation:
         terms: of the score.
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
-        verdicts: on sentences of the candidate, where there are some (:func:`mars_score.verdicts.verdict_on`).
+        verdicts: on sentences of the candidate, where there are reliable ones.
         aspects: single sides of the candidate.
     """
 
@@ -180,3 +177,121 @@ def _section(explanation: Explanation) -> str:
         f"<section><p><b>{explanation.score:.3f}</b> {escape(explanation.candidate)}</p>"
         f'<p class="mars-legend">{lines}</p><div class="mars-explained">{"".join(parts)}</div></section>'
     )
+
+
+# Making explanations
+
+
+def explain(
+    rows: Sequence[Row], scores: Sequence[RowScore], calls: ModelCalls, *, match_tokens: bool
+) -> tuple[Explanation, ...]:
+    """Explain the scores of rows.
+
+    Args:
+        rows: as they were scored.
+        scores: of the rows.
+        calls: the models that they were scored with.
+        match_tokens: whether the score compares texts token by token, so that words have partners.
+
+    Raises:
+        ModelUnavailableError: a model cannot be loaded.
+    """
+    scored = [(row, score) for row, score in zip(rows, scores, strict=True) if score.terms]
+    texts = [text for row, score in scored for text in (row.candidate, *_texts_of(score))]
+    encodings = calls.encode(texts, tokens=match_tokens)
+    offsets = calls.token_offsets(list(encodings)) if match_tokens else {}
+    tokenized = {text: _Tokenized.of(text, encodings[text], offsets[text]) for text in offsets}
+    parts = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
+    nearby = calls.encode(sentence for of_context in parts.values() for sentence in of_context)
+
+    def match(candidate: str, kind: str, similarity: float, text: str) -> Match:
+        first, other = tokenized.get(candidate), tokenized.get(text)
+        return Match(kind, text, similarity, tuple(other.match(first)) if first and other else ())
+
+    def matches(row: Row, score: RowScore) -> Iterator[Match]:
+        for kind, similarity, text in _nearest_texts(score):
+            yield match(row.candidate, kind, similarity, text)
+        if _has_context(score) and parts[row.context]:
+            vector = encodings[row.candidate].vector
+            cosines = {text: float(vector @ nearby[text].vector) for text in parts[row.context]}
+            nearest = max(cosines, key=cosines.__getitem__)
+            yield Match("context", nearest, cosines[nearest])
+
+    return tuple(
+        Explanation(
+            row.candidate, score.score, score.terms, tuple(matches(row, score)), score.verdicts, score.aspects
+        )
+        for row, score in zip(rows, scores, strict=True)
+    )
+
+
+def _texts_of(score: RowScore) -> list[str]:
+    return [*score.reference_texts, *(sample.text for sample in score.samples)]
+
+
+def _has_context(score: RowScore) -> bool:
+    return any(term.name == "context" for term in score.terms)
+
+
+def _nearest_texts(score: RowScore) -> Iterator[tuple[str, float, str]]:
+    """Yield each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
+    for reference in score.references:
+        first, *infills = reference.compared
+        yield first
+        best = max(infills, key=lambda infill: infill[1], default=first)
+        if best[1] > first[1]:
+            yield best
+    if score.samples:
+        sample = max(score.samples, key=lambda sample: sample.similarity)
+        yield "sample", sample.similarity, sample.text
+
+
+def words_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield first character and text of each word: runs of letters, marks and digits; others by themselves."""
+    for kind, characters in groupby(enumerate(text), lambda pair: _word_kind(*pair)):
+        if kind is not None:
+            run = list(characters)
+            yield run[0][0], "".join(character for _, character in run)
+
+
+def _word_kind(index: int, character: str) -> int | None:
+    """Return -1 in a word of several characters, None between words, else a number of its own."""
+    if character.isspace():
+        return None
+    is_word = unicodedata.category(character)[0] in "LMN" and character != "_"
+    return -1 if is_word and not unicodedata.name(character, "").startswith(_UNSPACED) else index
+
+
+@dataclass(frozen=True)
+class _Tokenized:
+    """A text with the vectors of its tokens, and the word that each token belongs to."""
+
+    text: str
+    vectors: NDArray[np.floating]  # (tokens, dimensions); at least one
+    words: list[tuple[int, str]]  # first character and text of each; at least one
+    word_ids: NDArray[np.int64]  # of each token
+
+    @classmethod
+    def of(cls, text: str, encoding: Encoding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
+        """Assign each token to the last word that begins before its end; None: tokens or words are not known."""
+        words = list(words_of(text))
+        if encoding.tokens is None or not (words and len(encoding.tokens) == len(offsets) > 0):
+            return None
+        starts, ends = [start for start, _ in words], [max(start + 1, end) for start, end in offsets]
+        word_ids = np.maximum(np.searchsorted(starts, ends, side="left") - 1, 0)
+        return cls(text, encoding.tokens.astype(np.float64), words, word_ids)
+
+    def match(self, candidate: _Tokenized) -> Iterator[Word]:
+        """Yield the words with their best matches among those of the candidate."""
+        cosines = self.vectors @ candidate.vectors.T
+        best, partners = cosines.max(axis=1), candidate.word_ids[cosines.argmax(axis=1)]
+        if self.text == candidate.text:  # which counts as 1, whatever the tokenizer leaves of it
+            best, partners = np.ones(len(best)), self.word_ids
+        for number, (start, text) in enumerate(self.words):
+            tokens = np.flatnonzero(self.word_ids == number)
+            if not len(tokens):
+                yield Word(text, start, None, 0.0, "")
+                continue
+            strongest = tokens[best[tokens].argmax()]
+            partner = candidate.words[partners[strongest]][1] if best[strongest] > 0 else ""
+            yield Word(text, start, float(best[tokens].mean()), len(tokens) / len(self.word_ids), partner)

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from mars_score.data.values import brief
-from mars_score.explanation import Explanation, Verdict
-from mars_score.rows import Row, Term
+from mars_score.explanation import Explanation
+from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
 from mars_score.text import sentences
 
@@ -129,7 +129,7 @@ def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
     """Return a phrase for each term that matters, and one for each verdict."""
     if not explanation.candidate:
         return ["the output is blank"]
-    row = result.texts[0]
+    row = result.rows[0]
     phrases = [phrase for term in explanation.terms if (phrase := _of_term(term, row, result))]
     own = sentences(explanation.candidate)
     return phrases + [_of_verdict(verdict, own, row) for verdict in explanation.verdicts]

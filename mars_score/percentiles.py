@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.errors import NOT_ENGLISH
+from mars_score.errors import Notice
 
 if TYPE_CHECKING:
     from mars_score.rows import Row, RowScore
@@ -72,7 +72,7 @@ def find_percentiles(
     own = tables_for(signature)
     return [
         _percentile(score, own[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
-        if own and score.terms and row.context and not row.samples and NOT_ENGLISH not in score.notices
+        if own and score.terms and row.context and not row.samples and Notice.NOT_ENGLISH not in score.notices
         else None
         for row, score in zip(rows, scores, strict=True)
     ]

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -86,3 +86,35 @@ class _ProgressLines:
         of_total = f" of {total:,}" if total else ""
         shown = f" ({speed})" if speed else ""
         print(f"mars: {stage}: {done:,}{of_total}{shown}", file=sys.stderr, flush=True)
+
+
+class Reports:
+    """Calls a progress function, or shows bars.
+
+    Args:
+        progress: True: bars, within :meth:`bars`; a function: it is called; None or False: nothing.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+
+    def __init__(self, progress: Progress | bool | None) -> None:
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise ValueError(f"progress must be True, False or a function, got {progress!r}")
+        self._has_bars = progress is True
+        self._report = None if isinstance(progress, bool) else progress
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Report how much of a stage is done; a total of 0 is not known."""
+        if self._report:
+            self._report(stage, done, total)
+
+    @contextmanager
+    def bars(self) -> Iterator[None]:
+        """Show progress bars meanwhile, if ``progress`` is True."""
+        given = self._report
+        try:
+            with progress_bars(quiet=False) if self._has_bars else nullcontext(given) as self._report:
+                yield
+        finally:
+            self._report = given  # A function of bars cannot be pickled.

@@ -2,14 +2,16 @@
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from mars_score.data.cleaning import are_words
+from mars_score.errors import Notice, Notices
 from mars_score.explanation import Explanation, page_of
 from mars_score.percentiles import Percentile, find_percentiles
-from mars_score.rows import Aspects, AugmentedReference, Infill, ReferenceScore, Row, RowScore, SampleScore, Term
+from mars_score.rows import Row, RowScore
 from mars_score.signature import Signature
 from mars_score.text import as_prose
 
@@ -21,18 +23,18 @@ class MarsResult:
     """Scores of a call.
 
     Attributes:
-        rows: one entry per candidate, in input order.
+        rows: one row per candidate, in input order.
+        row_scores: of the rows.
         signature: all that the scores depend on besides the texts; cite it beside the score.
         notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
-        texts: what each entry of ``rows`` is the score of.
-        numbers: of the input row of each entry, from 0; the candidates of one row have the same.
-        explanations: why each entry of ``rows`` is what it is; none unless asked for.
+        numbers: of the input row of each candidate, from 0; the candidates of one input row have the same.
+        explanations: of the row scores; none unless asked for.
     """
 
-    rows: tuple[RowScore, ...]
+    rows: tuple[Row, ...]
+    row_scores: tuple[RowScore, ...]
     signature: Signature
     notices: tuple[str, ...] = ()
-    texts: tuple[Row, ...] = ()
     numbers: tuple[int, ...] = ()
     explanations: tuple[Explanation, ...] = ()
 
@@ -42,7 +44,7 @@ class MarsResult:
     @property
     def scores(self) -> list[float]:
         """Return one score per row, in input order."""
-        return [row.score for row in self.rows]
+        return [score.score for score in self.row_scores]
 
     @property
     def score(self) -> float:
@@ -55,7 +57,7 @@ class MarsResult:
 
         None where nothing is known: see :func:`mars_score.percentiles.find_percentiles`.
         """
-        return find_percentiles(self.texts, self.rows, self.signature)
+        return find_percentiles(self.rows, self.row_scores, self.signature)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dicts, strings and numbers, ready for JSON."""
@@ -66,8 +68,8 @@ class MarsResult:
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
             "rows": [
-                row_to_dict(row) | {"percentile": percentile and percentile._asdict()}
-                for row, percentile in zip(self.rows, self.percentiles, strict=True)
+                score.to_dict() | {"percentile": percentile and percentile._asdict()}
+                for score, percentile in zip(self.row_scores, self.percentiles, strict=True)
             ],
             **({"explanations": [one.to_dict() for one in self.explanations]} if self.explanations else {}),
         }
@@ -85,19 +87,19 @@ class MarsResult:
         return [
             {
                 "row": number,
-                "prediction": texts.candidate,
-                "references": list(texts.references),
-                "context": as_prose(texts.context),
-                "task": texts.task,
-                "mars": row.score,
-                "terms": {term.name: term.value for term in row.terms},
-                "weights": {term.name: term.weight for term in row.terms},
-                "aspects": row.aspects._asdict(),
+                "prediction": row.candidate,
+                "references": list(row.references),
+                "context": as_prose(row.context),
+                "task": row.task,
+                "mars": score.score,
+                "terms": {term.name: term.value for term in score.terms},
+                "weights": {term.name: term.weight for term in score.terms},
+                "aspects": score.aspects._asdict(),
                 "percentile": percentile and percentile._asdict(),
-                "samples": [sample.text for sample in row.samples],
+                "samples": [sample.text for sample in score.samples],
             }
-            for number, texts, row, percentile in zip(
-                self.numbers, self.texts, self.rows, self.percentiles, strict=True
+            for number, row, score, percentile in zip(
+                self.numbers, self.rows, self.row_scores, self.percentiles, strict=True
             )
         ]
 
@@ -113,8 +115,10 @@ class MarsResult:
 
     def _repr_html_(self) -> str:
         """Show the mean, and the explanations of the lowest rows where there are any, in a notebook."""
-        texts = zip(self.texts, self.rows, strict=True)
-        plain = [Explanation(text.candidate, row.score, row.terms, aspects=row.aspects) for text, row in texts]
+        plain = [
+            Explanation(row.candidate, score.score, score.terms, aspects=score.aspects)
+            for row, score in zip(self.rows, self.row_scores, strict=True)
+        ]
         lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score)[:_SHOWN]
         left = len(self.rows) - len(lowest)
         more = f"<p>The lowest {len(lowest)}; {left} more.</p>" if left else ""
@@ -124,40 +128,12 @@ class MarsResult:
         )
 
 
-def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
-    """Return an augmented reference as plain data."""
-    return {"reference": augmented.reference, "augmentations": [asdict(infill) for infill in augmented.infills]}
-
-
-def row_to_dict(row: RowScore) -> dict[str, Any]:
-    """Return the score of a row and its parts as plain data; its notices are those of the result."""
-    return {
-        "score": row.score,
-        "terms": [asdict(term) for term in row.terms],
-        "references": [
-            {
-                **augmented_to_dict(reference.augmented),
-                "similarities": list(reference.similarities),
-                "score": reference.score,
-            }
-            for reference in row.references
-        ],
-        "samples": [asdict(sample) for sample in row.samples],
-        "aspects": row.aspects._asdict(),
-    }
-
-
-def row_from_dict(stored: Mapping[str, Any], notices: Iterable[str] = ()) -> RowScore:
-    """Make the score of a row from what :func:`row_to_dict` gave, and its notices."""
-    references = tuple(
-        ReferenceScore(
-            AugmentedReference(one["reference"], tuple(Infill(**infill) for infill in one["augmentations"])),
-            tuple(one["similarities"]),
-            one["score"],
-        )
-        for one in stored["references"]
-    )
-    terms = tuple(Term(**term) for term in stored["terms"])
-    samples = tuple(SampleScore(**sample) for sample in stored["samples"])
-    aspects = Aspects(**stored["aspects"])
-    return RowScore(stored["score"], terms, references, samples, frozenset(notices), aspects)
+def count_notices(rows: Sequence[Row], numbers: Sequence[int], scores: Sequence[RowScore]) -> tuple[str, ...]:
+    """Write a sentence for each notice on some rows, which are named by the numbers of their input rows."""
+    # Several candidates of a row that are single words each were probably one candidate.
+    are_tokens = len(rows) >= 3 * len(set(numbers)) and are_words([row.candidate for row in rows])
+    of_all = {Notice.CANDIDATE_TOKENS} if are_tokens else set()
+    counted = Notices()
+    for number, score in zip(numbers, scores, strict=True):
+        counted.add(number, score.notices | of_all)
+    return counted.sentences()

@@ -1,23 +1,48 @@
-"""The values that pass between the parts of MARS: rows, terms and scores. Imports nothing of the package."""
+"""The values that pass between the parts of MARS: rows, judgements, terms and scores."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from mars_score.errors import Notice
 
 # What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
 # the candidate of a "summary" is to follow from its context.
 TASKS = ("text", "summary", "dialogue", "data")
+UNLIKELY = -10.0  # nats per token at which fluency is 0: about a uniform guess among 22,000 tokens
 
 
-class Row(NamedTuple):
-    """What a score depends on besides the settings; all texts are checked and without outer whitespace.
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What candidates are written for and compared with; all texts are checked and without outer whitespace.
 
     Attributes:
-        candidate: text to score; "" for a blank one.
-        references: by people; empty where the candidate is scored by its context alone.
+        references: by people; empty where candidates are scored by their context alone.
         context: text, or the turns of a dialogue as lines, or passages joined by
             :data:`mars_score.text.PASSAGE_BREAK`; "" for none.
         samples: texts that others than the candidate's system wrote for the context.
+        task: one of :data:`TASKS`.
+    """
+
+    references: tuple[str, ...] = ()
+    context: str = ""
+    samples: tuple[str, ...] = ()
+    task: str = "text"
+
+    def with_candidate(self, candidate: str) -> "Row":
+        """Return the row that scores a candidate, a checked text."""
+        return Row(candidate, self.references, self.context, self.samples, self.task)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A candidate and its example: what a score depends on besides the settings.
+
+    Attributes:
+        candidate: text to score; "" for a blank one.
+        references: as of :class:`Example`, like the others.
+        context: text.
+        samples: texts.
         task: one of :data:`TASKS`.
     """
 
@@ -53,8 +78,8 @@ class Judgement(NamedTuple):
 
     Attributes:
         sentence: of the candidate.
-        reference_premise: the reference, or a passage of it, by which the sentence is judged; "" for none.
-        context_premise: likewise of the context.
+        reference_premise: the reference, or the passage of it, that the sentence is judged by; "" for none.
+        context_premise: the context, or the passage of it; "" for none.
         by_reference: what the first premise says of the sentence; None without that premise.
         by_context: what the second says.
     """
@@ -64,6 +89,23 @@ class Judgement(NamedTuple):
     context_premise: str
     by_reference: Entailment | None
     by_context: Entailment | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judgement that is reliable enough to be shown.
+
+    Attributes:
+        sentence: of the candidate.
+        verdict: ``"supported"`` or ``"contradicted"``.
+        probability: of the verdict.
+        premise: the reference, or the passage of the context, that decides it.
+    """
+
+    sentence: str
+    verdict: str
+    probability: float
+    premise: str
 
 
 @dataclass(frozen=True)
@@ -102,12 +144,16 @@ class AugmentedReference:
 
     reference: str
     infills: tuple[Infill, ...] = ()
-    notices: frozenset[str] = frozenset()  # kinds of notices (mars_score.errors) that concern it
+    notices: frozenset[Notice] = frozenset()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the reference and its infills."""
         return (self.reference, *(infill.text for infill in self.infills))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {"reference": self.reference, "augmentations": [asdict(infill) for infill in self.infills]}
 
 
 @dataclass(frozen=True)
@@ -156,8 +202,33 @@ class Aspects(NamedTuple):
     repetition: float | None = None
     supported: float | None = None
 
+    @classmethod
+    def of(
+        cls, terms: Iterable[Term], log_p: LogProbability | None = None, judgements: Sequence[Judgement] = ()
+    ) -> "Aspects":
+        """Take the aspects of a candidate from the terms of its score; no model runs for them alone.
+
+        Args:
+            terms: of its score.
+            log_p: its log probability; None: not computed.
+            judgements: of its sentences.
+        """
+        values = {term.name: term.value for term in terms}
+        entailed = [judgement.by_context.entailment for judgement in judgements if judgement.by_context]
+        return cls(
+            reference=_in_unit_interval(values.get("references")),
+            context=_in_unit_interval(values.get("context")),
+            fluency=_in_unit_interval(None if log_p is None else 1 - log_p.alone / UNLIKELY),
+            repetition=_in_unit_interval(values.get("repetition")),
+            supported=_in_unit_interval(min(entailed, default=None)),
+        )
+
     def __str__(self) -> str:
         return ", ".join(f"{name} {value:.2f}" for name, value in self._asdict().items() if value is not None)
+
+
+def _in_unit_interval(value: float | None) -> float | None:
+    return None if value is None else min(1.0, max(0.0, value))
 
 
 @dataclass(frozen=True)
@@ -169,19 +240,61 @@ class RowScore:
         terms: in the order of the formula.
         references: the candidate against each reference.
         samples: the candidate against each sample.
-        notices: kinds of notices (:data:`mars_score.errors.NOTICES`) that concern the row.
+        notices: what was special about the row.
         aspects: single sides of the candidate; none of a blank one.
+        verdicts: on its sentences, where there are reliable ones.
     """
 
     score: float
     terms: tuple[Term, ...] = ()
     references: tuple[ReferenceScore, ...] = ()
     samples: tuple[SampleScore, ...] = ()
-    notices: frozenset[str] = frozenset()
+    notices: frozenset[Notice] = frozenset()
     aspects: Aspects = field(default_factory=Aspects)
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Return the references, their infills and the samples, without repetitions."""
-        texts = [text for reference in self.references for text in reference.augmented.texts]
-        return tuple(dict.fromkeys([*texts, *(sample.text for sample in self.samples)]))
+    def reference_texts(self) -> tuple[str, ...]:
+        """Return the references and their infills, without repetitions."""
+        return tuple(dict.fromkeys(text for reference in self.references for text in reference.augmented.texts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the notices, which are those of the result, as plain data."""
+        return {
+            "score": self.score,
+            "terms": [asdict(term) for term in self.terms],
+            "references": [
+                {
+                    **reference.augmented.to_dict(),
+                    "similarities": list(reference.similarities),
+                    "score": reference.score,
+                }
+                for reference in self.references
+            ],
+            "samples": [asdict(sample) for sample in self.samples],
+            "aspects": self.aspects._asdict(),
+            "verdicts": [asdict(verdict) for verdict in self.verdicts],
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], notices: Iterable[Notice] = ()) -> "RowScore":
+        """Make the score of a row from what :meth:`to_dict` gave, and its notices."""
+        references = tuple(
+            ReferenceScore(
+                AugmentedReference(
+                    reference["reference"], tuple(Infill(**infill) for infill in reference["augmentations"])
+                ),
+                tuple(reference["similarities"]),
+                reference["score"],
+            )
+            for reference in stored["references"]
+        )
+        return cls(
+            stored["score"],
+            tuple(Term(**term) for term in stored["terms"]),
+            references,
+            tuple(SampleScore(**sample) for sample in stored["samples"]),
+            frozenset(notices),
+            Aspects(**stored["aspects"]),
+            tuple(Verdict(**verdict) for verdict in stored["verdicts"]),
+        )

@@ -12,30 +12,31 @@ import os
 import statistics
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mars_score.cache import digest, store_folder
 from mars_score.data.cells import CellKinds
 from mars_score.data.files import Columns, RowFile, read_chunks
 from mars_score.data.writers import Writable, naming
-from mars_score.errors import Notices
-from mars_score.metrics.paper import Idf
+from mars_score.errors import Notice, Notices
+from mars_score.metrics.paper import Idf, PaperConfig
 from mars_score.models.tagger import Tagger
 from mars_score.progress import Progress
-from mars_score.results import row_from_dict
-from mars_score.rows import Row, RowScore
+from mars_score.rows import AugmentedReference, Example, Row, RowScore
 from mars_score.scorer import MarsScorer
 from mars_score.signature import Signature, make_signature
 from mars_score.stats.resampling import ContextLabels, mean_interval
-from mars_score.workers import Action, RowAction, in_processes
+from mars_score.workers import in_processes
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
 
+Action = Literal["score", "augment"]
 # Columns of the output.
 ADDED = {"score": ("mars", "aspects"), "augment": ("augmented_references", "augmentations")}
 RESULTS = "results.jsonl"  # in the run's folder
@@ -48,11 +49,58 @@ class Chunk(NamedTuple):
 
     Attributes:
         file: the rows as they stand there, those with several candidates once for each.
-        rows: the same rows, checked; candidates are blank where the file has none.
+        rows: the same rows, checked; examples where they are to be augmented.
     """
 
     file: RowFile
-    rows: Sequence[Row]
+    rows: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class RowAction:
+    """What is to be done with rows; it can be sent to other processes.
+
+    Attributes:
+        name: score them, or augment their references.
+        arguments: of the scorer.
+        idf: counted over a whole file; None: the scorer counts, or needs none.
+    """
+
+    name: Action
+    arguments: Mapping[str, Any]
+    idf: Idf | None = None
+
+    def __call__(self, scorer: MarsScorer, rows: Sequence[Any]) -> list[bytes]:
+        """Return a line of JSON for each row: its score or its augmented references, and its notices."""
+        if self.name == "score":
+            results = [_score_result(score) for score in scorer.row_scores(rows, self.idf)]
+        else:
+            results = [_augment_result(references) for references in scorer.augment_rows(rows, self.idf)]
+        return [json.dumps(result).encode() for result in results]
+
+    def start(self, device: str | None) -> Callable[[Sequence[Any]], list[bytes]]:
+        """Return what computes the lines of some rows, with a scorer on a device of its own if none is named."""
+        arguments = {**self.arguments}
+        if device is not None and arguments.get("device") is None:
+            arguments["device"] = device
+        return partial(self, MarsScorer(**arguments))
+
+
+def _score_result(score: RowScore) -> dict[str, Any]:
+    return {**score.to_dict(), "notices": sorted(notice.name for notice in score.notices)}
+
+
+def _augment_result(references: Sequence[AugmentedReference]) -> dict[str, Any]:
+    notices: frozenset[Notice] = frozenset().union(*(reference.notices for reference in references))
+    return {
+        "augmented_references": list(dict.fromkeys(text for reference in references for text in reference.texts)),
+        "augmentations": [reference.to_dict() for reference in references],
+        "notices": sorted(notice.name for notice in notices),
+    }
+
+
+def _notices(result: Mapping[str, Any]) -> list[Notice]:
+    return [Notice[name] for name in result["notices"]]
 
 
 class InputFile:
@@ -97,8 +145,9 @@ class InputFile:
         if self._found is None:
             self._found = self.columns.found_in(file)
         file = self._found.parse_cells(file, self._kinds)
-        if self._found.prediction is not None:
-            file = file.one_value_each(self._found.prediction)
+        if self._found.prediction is None:
+            return Chunk(file, self._found.examples(file, task=self._task))
+        file = file.one_value_each(self._found.prediction)
         return Chunk(file, self._found.rows(file, task=self._task))
 
     def _check_state(self) -> None:
@@ -197,13 +246,10 @@ class Run:
         if store_folder(arguments.get("store")) is None:
             arguments["store"] = str(folder / "store")  # What chunks have in common is computed once.
         self._scorer = MarsScorer(**arguments, progress=progress)
-        self._scorer.check_inputs(columns.reference, columns.samples)
         settings = self._scorer.settings
-        if action == "augment" and not settings.masks:
-            raise ValueError(
-                f"variant {settings.variant!r} masks nothing with these settings; choose variant='paper' with "
-                "max_mask_ratio above 0"
-            )
+        self._scorer.check_inputs(has_references=bool(columns.reference), has_samples=bool(columns.samples))
+        if action == "augment":
+            settings.check_masks()
         self._action = RowAction(action, arguments)
         self._input = InputFile(path, columns, settings.task)
         self._chunk_size = chunk_size
@@ -213,6 +259,7 @@ class Run:
         self._rows = 0  # number of candidates
         self._reference_counts: set[int] = set()  # different numbers of references of a row
         self._tasks: set[str] = set()
+        self._has_samples = False
 
     def check(self, out: str | None) -> None:
         """Check all rows, and that ``out`` can hold them, before any model is loaded, and count IDF."""
@@ -222,26 +269,35 @@ class Run:
         for chunk in self._input.chunks(_CHECKED_TOGETHER):
             if writable is not None:
                 writable.check(chunk.file)
-            if settings.counts_idf:
-                prepared = self._scorer.prepare(chunk.rows)
-                counter.add(text for row in prepared for text in row.references)
+            if settings.config.counts_idf:
+                counter.add(reference for row in chunk.rows for reference in self._references_of(row))
             self._rows += len(chunk.rows)
             self._reference_counts.update(len(row.references) for row in chunk.rows)
             self._tasks.update(row.task for row in chunk.rows)
+            self._has_samples |= any(row.samples for row in chunk.rows)
             self._report("read", self._rows, 0)
         if writable is not None:
             writable.finish()
         self._report("read", self._rows, self._rows)
-        if settings.masks:
-            counter.add(settings.paper.idf_corpus or ())
+        if settings.config.masks:
+            counter.add(cast(PaperConfig, settings.config).idf_corpus or ())
             self._idf = counter.idf
+
+    def _references_of(self, row: Row | Example) -> Sequence[str]:
+        """Return the references of a row as they are masked."""
+        if isinstance(row, Row):
+            return self._scorer.prepare(row)[0].references
+        return self._scorer.prepare_example(row).references
 
     @property
     def signature(self) -> Signature:
         """Return all that the scores depend on besides the texts."""
-        samples = "given" if self._input.columns.samples else ""
         return make_signature(
-            self._scorer.settings, self._reference_counts, samples, self._tasks, self._scorer.runtime.device
+            self._scorer.settings,
+            self._reference_counts,
+            has_samples=self._has_samples,
+            tasks=self._tasks,
+            device=self._scorer.runtime.device,
         )
 
     def compute(self, workers: int = 1) -> None:
@@ -250,7 +306,7 @@ class Run:
         chunks = (chunk.rows for chunk in self._input.chunks(self._chunk_size))
         self._report(action.name, 0, self._rows)
         if workers > 1:
-            results = in_processes(action, chunks, workers)
+            results = in_processes(action.start, chunks, workers)
         else:
             results = chain.from_iterable(action(self._scorer, rows) for rows in chunks)
         with naming(self._results), self._results.open("wb") as file:
@@ -261,7 +317,7 @@ class Run:
     def scores(self) -> Iterator[tuple[Chunk, list[RowScore]]]:
         """Yield the rows, some at a time, with their scores."""
         for chunk, results in self._computed():
-            yield chunk, [row_from_dict(result, result["notices"]) for result in results]
+            yield chunk, [RowScore.from_dict(result, _notices(result)) for result in results]
 
     def output(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as they are to be written, with the columns that the run adds."""
@@ -282,7 +338,7 @@ class Run:
         notices = Notices()
         for chunk, results in self._computed():
             for number, result in zip(chunk.file.numbers, results, strict=True):
-                notices.add(number, result["notices"])
+                notices.add(number, _notices(result))
         return notices
 
     def explain(self, rows: Sequence[Row]) -> tuple[Explanation, ...]:

@@ -1,4 +1,4 @@
-"""MarsScorer, the main entry point: check rows, call the models, compute the score."""
+"""MarsScorer, the main entry point: check rows, score them by a variant, return a result."""
 
 from __future__ import annotations
 
@@ -6,36 +6,30 @@ import math
 import os
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
-from mars_score.aspects import find_aspects
 from mars_score.cache import ResultStore, Store, store_folder
-from mars_score.data.cleaning import prepare_row
+from mars_score.data.checking import WhereColumn, check_candidate_lists, check_examples, check_rows, index_in
+from mars_score.data.cleaning import prepare_row, strip_all_urls_hashtags
 from mars_score.data.frames import columns_of, in_memory, is_tabular
-from mars_score.data.validation import check_candidate_lists, check_rows
-from mars_score.errors import BLANK, BLANK_CONTEXT, CANDIDATE_TOKENS, OWN_SAMPLE, Notices, warn
-from mars_score.explain import explain
-from mars_score.explanation import Explanation
-from mars_score.features import augment_references, paper_similarities, plus_features
-from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
-from mars_score.metrics.plus import plus
+from mars_score.errors import Notice, Notices, warn
+from mars_score.explanation import Explanation, explain
+from mars_score.metrics.paper import Idf
 from mars_score.models.calls import ModelCalls
 from mars_score.models.fingerprints import cached_fingerprints
 from mars_score.models.running import Runtime, check_device
-from mars_score.models.tagger import Tagger
-from mars_score.progress import Progress, progress_bars
-from mars_score.results import MarsResult
-from mars_score.rows import AugmentedReference, ReferenceScore, Row, RowScore, SampleScore, weighted_sum
+from mars_score.progress import Progress, Reports
+from mars_score.results import MarsResult, count_notices
+from mars_score.rows import AugmentedReference, Example, Row, RowScore, weighted_sum
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
+from mars_score.variants import make_variant
 
-_LOADED = ("calls", "_tagger", "_head")  # made when first needed
-CHUNK_SIZE = 512  # rows scored together; bounds the memory of token vectors
+_LOADED = ("calls", "_head")  # made when first needed
 
 
 class MarsScorer:
@@ -80,8 +74,9 @@ class MarsScorer:
             _learning().check_fits(self.head_folder, self.settings)
             self.settings = replace(self.settings, learned=self.head_folder.fingerprint)
         check_device(device)
-        results, self._reports = ResultStore(store_folder(store)), _Reports(progress)
+        results, self._reports = ResultStore(store_folder(store)), Reports(progress)
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
+        self._variant = make_variant(self.settings)
 
     def __repr__(self) -> str:
         usual = dict(resolve_settings("base", self.settings.variant).items())
@@ -138,103 +133,139 @@ class MarsScorer:
                 tasks, columns = _only_tasks(tasks, table[-1]), None
         if columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        numbers, rows = self._check(predictions, references, contexts, samples, tasks)
+        candidates = check_candidate_lists(predictions)
+        examples = self.check_examples(references, contexts, samples, tasks, predictions=candidates)
+        numbers = [number for number, texts in enumerate(candidates) for _ in texts]
+        rows = [examples[number].with_candidate(text) for number, texts in enumerate(candidates) for text in texts]
+        return self.score_rows(rows, numbers, explain=explain)
+
+    def check_examples(
+        self, references: Any, contexts: Any, samples: Any = None, tasks: Any = None, **options: Any
+    ) -> list[Example]:
+        """Check the columns of examples that candidates are to be scored by.
+
+        Args and errors as for :func:`mars_score.data.checking.check_examples`, which takes the ``options``.
+        """
+        self.check_inputs(has_references=references is not None, has_samples=samples is not None)
+        options = {"use_context": self.settings.use_context, "task": self.settings.task, **options}
+        return check_examples(references, contexts, samples, tasks, **options)
+
+    def check_rows(
+        self,
+        predictions: Any,
+        references: Any,
+        contexts: Any,
+        samples: Any = None,
+        tasks: Any = None,
+        *,
+        where: WhereColumn = index_in,
+    ) -> list[Row]:
+        """Check the columns of rows, one candidate each, for :meth:`score_rows`.
+
+        Args and errors as for :func:`mars_score.data.checking.check_rows`.
+        """
+        self.check_inputs(has_references=references is not None, has_samples=samples is not None)
+        columns = (predictions, references, contexts, samples, tasks)
+        return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, where=where)
+
+    def check_inputs(self, *, has_references: bool, has_samples: bool = False) -> None:
+        """Raise ValueError where rows without references, or with samples, cannot be scored."""
+        self.settings.check_inputs(has_references=has_references, has_samples=has_samples)
+        if not has_references and self.head_folder and self.head_folder.kind == "terms":
+            raise ValueError(
+                f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
+            )
+
+    @cached_fingerprints()
+    def score_rows(
+        self, rows: Sequence[Row], numbers: Sequence[int] | None = None, *, explain: bool = False
+    ) -> MarsResult:
+        """Score checked rows.
+
+        Args:
+            rows: see :meth:`check_rows`.
+            numbers: of the input row of each, where several are of one; None: 0, 1, ...
+            explain: also say why each score is what it is.
+
+        Returns and raises the same as :meth:`score`.
+        """
+        if not rows:
+            raise ValueError("there is nothing to score: predictions is empty")
+        numbers = range(len(rows)) if numbers is None else numbers
         with self._reports.bars():
-            scores = tuple(self._score(rows))
+            scores = self._row_scores(rows)
             explanations = self._explain(rows, scores) if explain else ()
         signature = make_signature(
             self.settings,
             [len(row.references) for row in rows],
-            "" if samples is None else "given",
-            {row.task for row in rows},
-            self.runtime.device,
+            has_samples=any(row.samples for row in rows),
+            tasks={row.task for row in rows},
+            device=self.runtime.device,
         )
-        notices = _warn(numbers, [row.notices for row in scores])
-        if len(rows) >= 3 * len(set(numbers)) and all(len(row.candidate.split()) == 1 for row in rows):
-            warn(CANDIDATE_TOKENS)
-            notices = (*notices, CANDIDATE_TOKENS)
-        return MarsResult(scores, signature, notices, tuple(rows), tuple(numbers), explanations)
+        notices = count_notices(rows, numbers, scores)
+        for sentence in notices:
+            warn(sentence)
+        return MarsResult(tuple(rows), tuple(scores), signature, notices, tuple(numbers), explanations)
+
+    @cached_fingerprints()
+    def row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
+        """Score checked rows that are a part of more; the caller counts their notices.
+
+        Args:
+            rows: see :meth:`check_rows`.
+            idf: counted over all references; None: over those of these rows, or of ``idf_corpus``.
+        """
+        with self._reports.bars():
+            return self._row_scores(rows, idf)
+
+    def explain_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> tuple[Explanation, ...]:
+        """Explain the scores of rows; arguments as for :meth:`row_scores`."""
+        return self._explain(rows, self.row_scores(rows, idf))
 
     @cached_fingerprints()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """Return the references of each row and their infills, for any metric, without repetitions.
 
-        Args and errors as for :meth:`score`; ValueError: the variant masks nothing.
-        """
-        self.check_inputs(references)
-        if not self.settings.masks:
-            variant = self.settings.variant
-            raise ValueError(
-                f"variant {variant!r} masks nothing with these settings; choose variant='paper' with "
-                "max_mask_ratio above 0"
-            )
-        rows = check_rows(references, contexts, use_context=self.settings.use_context)
-        augmented = self.augment_rows(rows)
-        _warn(range(len(rows)), [_notices_of(row) for row in augmented])
-        return [list(dict.fromkeys(text for one in row for text in one.texts)) for row in augmented]
-
-    def _check(self, predictions: Any, *columns: Any) -> tuple[list[int], list[Row]]:
-        """Return a row for each candidate, and the number of its input row; ``columns`` as for ``check_rows``."""
-        candidate_lists = check_candidate_lists(predictions)
-        self.check_inputs(columns[0], columns[2])
-        settings = self.settings
-        inputs = check_rows(
-            *columns, use_context=settings.use_context, task=settings.task, predictions=candidate_lists
-        )
-        if not candidate_lists:
-            raise ValueError("there is nothing to score: predictions is empty")
-        numbers = [number for number, candidates in enumerate(candidate_lists) for _ in candidates]
-        texts = chain.from_iterable(candidate_lists)
-        rows = [
-            inputs[number]._replace(candidate=text.strip()) for number, text in zip(numbers, texts, strict=True)
-        ]
-        return numbers, rows
-
-    def check_inputs(self, references: Any, samples: Any = None) -> None:
-        """Raise ValueError where rows without references (None), or samples (not None), cannot be scored."""
-        self.settings.check_inputs(references, samples)
-        if references is None and self.head_folder and self.head_folder.kind == "terms":
-            raise ValueError(
-                f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
-            )
-
-    def prepare(self, rows: Iterable[Row]) -> list[Row]:
-        """Return checked rows as they are scored, after ``clean`` and ``strip_urls_hashtags``."""
-        return [self._prepare(row)[0] for row in rows]
-
-    def _prepare(self, row: Row) -> tuple[Row, frozenset[str]]:
-        """Prepare a row, and find the kinds of notices that its texts alone call for."""
-        config = self.settings.config
-        strip_urls = isinstance(config, PaperConfig) and config.strip_urls_hashtags
-        prepared, notices = prepare_row(row, clean=self.settings.clean, strip_urls=strip_urls)
-        flags = {
-            BLANK: not prepared.candidate,
-            BLANK_CONTEXT: self.settings.use_context and not prepared.context,
-            OWN_SAMPLE: bool(prepared.candidate) and prepared.candidate in prepared.samples,
-        }
-        others = tuple(text for text in prepared.samples if text != prepared.candidate)
-        return prepared._replace(samples=others), notices.union(notice for notice, flag in flags.items() if flag)
-
-    @cached_fingerprints()
-    def score_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        """Score checked rows, which may be a part of more.
-
         Args:
-            rows: see :func:`mars_score.data.validation.check_rows`.
-            idf: counted over all references; None: over those of these rows, or of ``idf_corpus``.
+            references: as for :meth:`score`.
+            contexts: as for :meth:`score`.
+
+        Raises:
+            TypeError, ValueError: bad input, named with its row; the variant masks nothing.
+            ModelUnavailableError: a model cannot be loaded.
         """
-        with self._reports.bars():
-            return self._score(rows, idf)
+        self.settings.check_masks()
+        examples = self.check_examples(references, contexts)
+        augmented = self.augment_rows(examples)
+        counted = Notices()
+        for number, row in enumerate(augmented):
+            counted.add(number, frozenset().union(*(reference.notices for reference in row)))
+        for sentence in counted.sentences():
+            warn(sentence)
+        return [list(dict.fromkeys(text for reference in row for text in reference.texts)) for row in augmented]
 
     @cached_fingerprints()
-    def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[list[AugmentedReference]]:
-        """Augment the references of checked rows; args as for :meth:`score_rows`."""
+    def augment_rows(self, examples: Sequence[Example], idf: Idf | None = None) -> list[list[AugmentedReference]]:
+        """Augment the references of checked examples; ``idf`` as for :meth:`row_scores`."""
         with self._reports.bars():
-            return self._augment(self.prepare(rows), idf, blank_too=True)
+            prepared = [self.prepare_example(example) for example in examples]
+            return self._variant.augment(prepared, self.calls, idf)
 
-    def explain_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> tuple[Explanation, ...]:
-        """Explain the scores of rows; args as for :meth:`score_rows`."""
-        return self._explain(rows, self.score_rows(rows, idf))
+    def prepare(self, row: Row) -> tuple[Row, frozenset[Notice]]:
+        """Return a checked row as it is scored, and the notices on what was taken out of its texts."""
+        return prepare_row(
+            row,
+            clean=self.settings.clean,
+            strip_urls=self.settings.config.strip_urls_hashtags,
+            use_context=self.settings.use_context,
+        )
+
+    def prepare_example(self, example: Example) -> Example:
+        """Return a checked example as its references are augmented."""
+        if not self.settings.config.strip_urls_hashtags:
+            return example
+        references = strip_all_urls_hashtags(example.references)
+        return replace(example, references=tuple(dict.fromkeys(references)))
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
@@ -251,86 +282,35 @@ class MarsScorer:
         return ModelCalls(self.settings.models, self.runtime)
 
     @cached_property
-    def _tagger(self) -> Tagger:
-        return Tagger(self.settings.language)
-
-    @cached_property
     def _head(self) -> Any:
         return _learning().load_head(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
-    def _score(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        prepared = [self._prepare(row) for row in rows]
+    def _row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
+        prepared = [self.prepare(row) for row in rows]
         rows = [row for row, _ in prepared]
-        is_paper = isinstance(self.settings.config, PaperConfig)
-        scores = self._score_paper(rows, idf) if is_paper else self._score_plus(rows)
         scores = [
             replace(score, notices=score.notices | notices)
-            for score, (_, notices) in zip(scores, prepared, strict=True)
+            for score, (_, notices) in zip(self._variant.score(rows, self.calls, idf), prepared, strict=True)
         ]
         if self._head is not None:
-            written = [index for index, row in enumerate(rows) if row.candidate]
-            features = self._head.features(
-                [rows[index] for index in written], [scores[index] for index in written]
-            )
-            for index, terms in zip(written, self._head.score(features), strict=True):
-                scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
+            scores = self._correct(rows, scores)
         for row, score in zip(rows, scores, strict=True):
             if not math.isfinite(score.score):
                 fault = f"the score of {row.candidate!r:.60} is {score.score}, no finite number"
                 raise ValueError(f"{fault}; a model or head of these settings gives such values: use another")
         return scores
 
-    def _score_plus(self, rows: Sequence[Row]) -> list[RowScore]:
-        config, scores = self.settings.plus, []
-        for start in range(0, len(rows), CHUNK_SIZE):
-            for features, notices in plus_features(rows[start : start + CHUNK_SIZE], config, self.calls):
-                row = features.row
-                if not row.candidate:
-                    scores.append(RowScore(0.0, notices=notices))
-                    continue
-                terms = plus(features, config)
-                references = tuple(
-                    ReferenceScore(AugmentedReference(text), (recall,), recall)
-                    for text, recall in zip(row.references, features.recalls, strict=True)
-                )
-                samples = tuple(map(SampleScore, row.samples, features.sample_recalls))
-                aspects = find_aspects(terms, features.log_p, features.judgements)
-                scores.append(RowScore(weighted_sum(terms), terms, references, samples, notices, aspects))
+    def _correct(self, rows: Sequence[Row], scores: list[RowScore]) -> list[RowScore]:
+        """Return the scores by the learned head; blank candidates keep theirs."""
+        written = [index for index, row in enumerate(rows) if row.candidate]
+        features = self._head.features([rows[index] for index in written], [scores[index] for index in written])
+        for index, terms in zip(written, self._head.score(features), strict=True):
+            scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
         return scores
-
-    def _score_paper(self, rows: Sequence[Row], idf: Idf | None) -> list[RowScore]:
-        config, scores = self.settings.paper, []
-        augmented = self._augment(rows, idf)
-        found = paper_similarities(list(zip((row.candidate for row in rows), augmented, strict=True)), self.calls)
-        for row, references, (similarities, notices) in zip(rows, augmented, found, strict=True):
-            notices |= _notices_of(references)
-            if not row.candidate:
-                scores.append(RowScore(0.0, notices=notices))
-                continue
-            compared = tuple(
-                ReferenceScore(reference, values, reference_score(values, config.q))
-                for reference, values in zip(references, similarities, strict=True)
-            )
-            terms = paper([one.score for one in compared], config)
-            aspects = find_aspects(terms)
-            scores.append(RowScore(weighted_sum(terms), terms, compared, notices=notices, aspects=aspects))
-        return scores
-
-    def _augment(
-        self, rows: Sequence[Row], idf: Idf | None, *, blank_too: bool = False
-    ) -> list[list[AugmentedReference]]:
-        """Augment references, those of blank candidates only if ``blank_too``; all of them count for the IDF."""
-        pairs = [
-            [(row.context, text) for text in row.references] if row.candidate or blank_too else [] for row in rows
-        ]
-        corpus = (text for row in rows for text in row.references)
-        augmented = augment_references(
-            chain.from_iterable(pairs), idf, corpus, self.settings.paper, self.calls, self._tagger
-        )
-        return [[augmented[pair] for pair in row] for row in pairs]
 
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
-        return explain(self.prepare(rows), scores, self.settings, self.calls)
+        prepared = [self.prepare(row)[0] for row in rows]
+        return explain(prepared, scores, self.calls, match_tokens=self._variant.matches_tokens)
 
 
 def score(
@@ -375,7 +355,7 @@ def score_iter(
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     scorer = MarsScorer(**settings)
-    if scorer.settings.counts_idf:
+    if scorer.settings.config.counts_idf:
         raise ValueError(
             f"variant {scorer.settings.variant!r} counts IDF over all references, which a stream does not have: "
             "pass some as idf_corpus=[...], or set max_mask_ratio=0"
@@ -394,30 +374,6 @@ def score_iter(
     return records()
 
 
-class _Reports:
-    """Reports progress; a separate object, so that the runtime does not hold a reference to the scorer."""
-
-    def __init__(self, progress: Progress | bool | None) -> None:
-        if not (progress is None or isinstance(progress, bool) or callable(progress)):
-            raise ValueError(f"progress must be True, False or a function, got {progress!r}")
-        self._has_bars = progress is True
-        self._report = None if isinstance(progress, bool) else progress
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if self._report:
-            self._report(stage, done, total)
-
-    @contextmanager
-    def bars(self) -> Iterator[None]:
-        """Show progress bars meanwhile, if ``progress`` is True."""
-        given = self._report
-        try:
-            with progress_bars(quiet=False) if self._has_bars else nullcontext(given) as self._report:
-                yield
-        finally:
-            self._report = given  # A function of bars cannot be pickled.
-
-
 def _learning() -> Any:
     """Import learned heads, which are a layer above the scorer, only for a scorer that has one."""
     return import_module("mars_score.learning.heads")
@@ -428,20 +384,6 @@ def _only_tasks(given: Any, column: Any) -> Any:
     if given is not None and column is not None:
         raise TypeError("tasks are given twice, by a column of the table and by tasks; leave one out")
     return column if given is None else given
-
-
-def _notices_of(references: Iterable[AugmentedReference]) -> frozenset[str]:
-    return frozenset().union(*(reference.notices for reference in references))
-
-
-def _warn(numbers: Iterable[int], row_notices: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """Issue one sentence and one warning per kind of notice; the rows are named by ``numbers``."""
-    notices = Notices()
-    for number, kinds in zip(numbers, row_notices, strict=True):
-        notices.add(number, kinds)
-    for sentence in notices.sentences():
-        warn(sentence)
-    return notices.sentences()
 
 
 def _shown(value: Any) -> str:

@@ -36,7 +36,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "plus": {"dtype": "auto"},
     "fast": {"dtype": "auto", "likelihood_weight": 0.0},
 }
-REFERENCE_FREE = ("plus", "fast")  # can score a candidate by its context alone
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -69,55 +68,38 @@ class Settings:
     config: PlusConfig | PaperConfig = PaperConfig()
 
     @property
-    def plus(self) -> PlusConfig:
-        """Return the constants of `plus` or `fast`; TypeError for `paper`."""
-        if not isinstance(self.config, PlusConfig):
-            raise TypeError(f"variant {self.variant!r} has no PlusConfig")
-        return self.config
-
-    @property
-    def paper(self) -> PaperConfig:
-        """Return the constants of `paper`; TypeError for other variants."""
-        if not isinstance(self.config, PaperConfig):
-            raise TypeError(f"variant {self.variant!r} has no PaperConfig")
-        return self.config
-
-    @property
-    def masks(self) -> bool:
-        """Tell whether references are masked and infilled."""
-        return isinstance(self.config, PaperConfig) and self.config.max_mask_ratio > 0
-
-    @property
-    def counts_idf(self) -> bool:
-        """Tell whether a score depends on the other references of the call, by their document frequencies."""
-        return isinstance(self.config, PaperConfig) and self.masks and self.config.idf_corpus is None
-
-    @property
     def used_models(self) -> tuple[str, ...]:
         """Return the names of the models that scores may depend on."""
-        uses = {"language_model": self.masks, "encoder": True, "entailment_model": False}
-        if isinstance(self.config, PlusConfig):
-            uses["language_model"] = self.config.likelihood_weight > 0
-            uses["entailment_model"] = self.config.contradiction_penalty > 0 or self.config.support_weight > 0
-        return tuple(name for name, used in uses.items() if used and getattr(self.models, name) is not None)
+        used = self.config.used_models
+        return tuple(name for name in used if used[name] and getattr(self.models, name) is not None)
 
-    def check_inputs(self, references: Any, samples: Any = None) -> None:
-        """Raise ValueError where rows without references (None), or samples (not None), cannot be scored."""
-        if samples is not None and not (isinstance(self.config, PlusConfig) and self.config.sample_weight):
+    def check_inputs(self, *, has_references: bool = True, has_samples: bool = False) -> None:
+        """Raise ValueError where rows without references, or with samples, cannot be scored."""
+        if has_samples and not self.config.takes_samples:
             raise ValueError(
                 f"samples have no effect with variant {self.variant!r} and these settings; leave them out, or "
                 'choose variant="plus" or "fast"'
             )
-        if references is not None:
+        if has_references:
             return
-        if self.variant not in REFERENCE_FREE:
-            able = " or ".join(f"variant={name!r}" for name in REFERENCE_FREE)
+        if self.config.needs_references:
+            able = " or ".join(
+                f"variant={name!r}" for name, config in CONFIGS.items() if not config.needs_references
+            )
             raise ValueError(
                 f"variant {self.variant!r} needs references; give them, or score by the contexts alone with {able}"
             )
         if not self.use_context:
             raise ValueError(
                 "without references a candidate is scored by its context: leave out use_context=False"
+            )
+
+    def check_masks(self) -> None:
+        """Raise ValueError where references are not masked and cannot be augmented."""
+        if not self.config.masks:
+            raise ValueError(
+                f"variant {self.variant!r} masks nothing with these settings; choose variant='paper' with "
+                "max_mask_ratio above 0"
             )
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -194,7 +176,7 @@ def resolve_settings(
     settings: Settings = make_config(Settings, {**values, "models": models, "config": config})
     defaults = dict(_default_settings(variant).items()) | usual
     _refuse_without_effect(settings, {name: defaults.get(name) for name in overrides})
-    if isinstance(config, PlusConfig) and models.entailment_model is None:
+    if models.entailment_model is None and config.used_models["entailment_model"]:
         settings = replace(settings, config=replace(config, support_weight=0.0, contradiction_penalty=0.0))
     return settings
 

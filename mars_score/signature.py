@@ -64,7 +64,8 @@ def _brief(value: Any) -> str:
 def make_signature(
     settings: Settings,
     reference_counts: Iterable[int],
-    samples: str = "",
+    *,
+    has_samples: bool = False,
     tasks: Iterable[str] = (),
     device: str | None = None,
 ) -> Signature:
@@ -73,7 +74,7 @@ def make_signature(
     Args:
         settings: of the scorer.
         reference_counts: number of human references of each row.
-        samples: where samples are from: ``"given"`` or ``"others"``; "": there are none.
+        has_samples: whether any row has samples.
         tasks: of the rows.
         device: where models run, which decides what number type ``"auto"`` is; None: the usual one.
     """
@@ -81,11 +82,11 @@ def make_signature(
     counts = sorted(set(reference_counts))
     references = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
     entries: dict[str, Any] = {"version": __version__, "variant": settings.variant, "references": references}
-    if samples:
-        entries["samples"] = samples
+    if has_samples:
+        entries["samples"] = "given"
     brief = list(entries)
     entries["task"] = ",".join(sorted(set(tasks))) or settings.task
-    if entries["task"] not in (None, "text") and not settings.masks:
+    if entries["task"] not in (None, "text") and not settings.config.masks:
         brief.append("task")
     for name, value in settings.items():
         if name == "task":
@@ -100,10 +101,10 @@ def make_signature(
         entries[name] = dict(value) if isinstance(value, Mapping) else value
         if shows:
             brief.append(name)
-    entries["spacy_pipeline"] = pipeline_name(settings.language) if settings.masks else None
+    entries["spacy_pipeline"] = pipeline_name(settings.language) if settings.config.masks else None
     entries |= {name: _installed(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
-    names = tuple(name for name in brief if settings.masks or name not in _MASKING)
+    names = tuple(name for name in brief if settings.config.masks or name not in _MASKING)
     return Signature(entries, names, _preset_of(settings.models))
 
 

@@ -1,79 +1,42 @@
-"""Workers: what is computed for the rows of a run, and the processes of this machine that share it."""
+"""Workers: processes of this machine that share the rows of a run."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Literal
 
 from mars_score.errors import WorkerError
-from mars_score.metrics.paper import Idf
 from mars_score.models.running import set_passive_omp_wait
-from mars_score.results import augmented_to_dict, row_to_dict
-from mars_score.rows import AugmentedReference, Row, RowScore
+from mars_score.rows import Example, Row
 
-if TYPE_CHECKING:
-    from mars_score.scorer import MarsScorer
-
-Action = Literal["score", "augment"]
+AnyRow = Row | Example
+Start = Callable[[str | None], Callable[[Sequence[AnyRow]], list[bytes]]]
 Shard = tuple[list[int], Future[list[bytes]]]  # indices of rows in a chunk, and their results
 _IN_FLIGHT = 2  # chunks that are being worked on while earlier ones are collected
 
 
-@dataclass(frozen=True)
-class RowAction:
-    """What is to be done with rows; it can be sent to other processes.
-
-    Attributes:
-        name: score them, or augment their references.
-        arguments: of the scorer.
-        idf: counted over a whole file; None: the scorer counts, or needs none.
-    """
-
-    name: Action
-    arguments: Mapping[str, Any]
-    idf: Idf | None = None
-
-    def __call__(self, scorer: MarsScorer, rows: Sequence[Row]) -> list[bytes]:
-        """Return a line of JSON for each row: its score or its augmented references, and its kinds of notices."""
-        if self.name == "score":
-            results = [_score_result(row) for row in scorer.score_rows(rows, self.idf)]
-        else:
-            results = [_augment_result(row) for row in scorer.augment_rows(rows, self.idf)]
-        return [json.dumps(result).encode() for result in results]
-
-
-def _score_result(row: RowScore) -> dict[str, Any]:
-    return {**row_to_dict(row), "notices": sorted(row.notices)}
-
-
-def _augment_result(references: Sequence[AugmentedReference]) -> dict[str, Any]:
-    return {
-        "augmented_references": list(dict.fromkeys(text for one in references for text in one.texts)),
-        "augmentations": [augmented_to_dict(one) for one in references],
-        "notices": sorted(frozenset().union(*(one.notices for one in references))),
-    }
-
-
-def in_processes(action: RowAction, chunks: Iterable[Sequence[Row]], workers: int) -> Iterator[bytes]:
+def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int) -> Iterator[bytes]:
     """Yield the results of all rows, in order, computed by several processes.
+
+    Args:
+        start: called in each process with its device (None: the usual one); gives what computes the results of
+            some rows, a line each. It can be pickled.
+        chunks: of rows.
+        workers: number of processes.
 
     Raises:
         WorkerError: a process died.
     """
     started = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pools = [ProcessPoolExecutor(1, context, _start, (action, number, workers)) for number in range(workers)]
+    pools = [ProcessPoolExecutor(1, context, _begin, (start, number, workers)) for number in range(workers)]
     pending: deque[list[Shard]] = deque()
     try:
         for rows in chunks:
@@ -94,13 +57,13 @@ def in_processes(action: RowAction, chunks: Iterable[Sequence[Row]], workers: in
             pool.shutdown(cancel_futures=True)
 
 
-def worker_of(row: Row, workers: int) -> int:
+def worker_of(row: AnyRow, workers: int) -> int:
     """Return the index of the worker that gets a row: the same for rows with one context, or else references."""
     shared = row.context or "\n".join(row.references)
     return zlib.crc32(shared.encode("utf-8", "surrogatepass")) % workers
 
 
-def _submit(rows: Sequence[Row], pools: Sequence[ProcessPoolExecutor]) -> list[Shard]:
+def _submit(rows: Sequence[AnyRow], pools: Sequence[ProcessPoolExecutor]) -> list[Shard]:
     """Divide the rows of a chunk among the workers."""
     indices: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
@@ -119,7 +82,7 @@ def _collect(shards: Sequence[Shard]) -> list[bytes]:
     return [results[index] for index in sorted(results)]
 
 
-def _start(action: RowAction, number: int, workers: int) -> None:
+def _begin(start: Start, number: int, workers: int) -> None:
     """Begin a worker process: its share of the threads and GPUs, and an end with its parent's."""
     global _compute_rows
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -127,12 +90,8 @@ def _start(action: RowAction, number: int, workers: int) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     import torch
 
-    from mars_score.scorer import MarsScorer
-
-    arguments = dict(action.arguments)
-    if arguments.get("device") is None and torch.cuda.is_available():
-        arguments["device"] = f"cuda:{number % torch.cuda.device_count()}"
-    _compute_rows = partial(action, MarsScorer(**arguments))
+    has_gpu = torch.cuda.is_available()
+    _compute_rows = start(f"cuda:{number % torch.cuda.device_count()}" if has_gpu else None)
 
 
 def _end_with_parent() -> None:
@@ -142,8 +101,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-_compute_rows: Callable[[Sequence[Row]], list[bytes]]  # of a worker process
+_compute_rows: Callable[[Sequence[AnyRow]], list[bytes]]  # of a worker process
 
 
-def _compute(rows: Sequence[Row]) -> list[bytes]:
+def _compute(rows: Sequence[AnyRow]) -> list[bytes]:
     return _compute_rows(rows)

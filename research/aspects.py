@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.aspects import find_aspects
 from mars_score.metrics.plus import Features, PlusConfig, plus
 from mars_score.rows import Aspects
 from research.agreement import drawn, pearson
@@ -24,9 +23,9 @@ from research.forms import (
     Floats,
     feature_options,
     features_and_ratings,
-    for_task,
     from_json,
     kept_features,
+    with_terms,
 )
 from research.results import add_record_option, markdown, record
 from research.sets import TASKS, read_sets
@@ -68,8 +67,9 @@ def main() -> None:
 
 def aspects_of(features: Features, config: PlusConfig) -> dict[str, float | None]:
     """Return the aspects that a scored row has, and the other form of ``supported``."""
-    own = for_task(features, config, features.row.task)
-    aspects = find_aspects(plus(own, config), own.log_p, own.judgements)
+    own = with_terms(features, config, features.row.task)
+    log_p = own.log_p if "likelihood" in own.terms else None
+    aspects = Aspects.of(plus(own, config), log_p, own.judgements)
     entailed = [one.by_context.entailment for one in own.judgements if one.by_context]
     return {**aspects._asdict(), MEAN: float(np.mean(entailed)) if entailed else None}
 

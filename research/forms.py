@@ -11,20 +11,28 @@ the pages.
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mars_score import MarsScorer
-from mars_score.features import plus_features
 from mars_score.meta.sets import RatedSet
-from mars_score.metrics.plus import Features, PlusConfig, contradiction, plus, repetition, term_names
+from mars_score.metrics.plus import (
+    JUDGED_TERMS,
+    Features,
+    PlusConfig,
+    contradiction,
+    plus,
+    repetition,
+    term_names,
+)
 from mars_score.models.calls import ModelCalls
 from mars_score.rows import Entailment, Judgement, LogProbability, Row, weighted_sum
 from mars_score.settings import resolve_settings
+from mars_score.variants.plus_variant import features_of
 from research.agreement import drawn, pearson
 from research.results import add_record_option, markdown, record
 from research.sets import KINDS, read_sets
@@ -121,7 +129,7 @@ def feature_options(text: str | None) -> argparse.ArgumentParser:
 
 def kept_features(args: argparse.Namespace, compute: Callable[[RatedSet, ModelCalls], Any]) -> dict[str, Any]:
     """Return by set what the file of features holds; ``compute`` adds the sets that are not there."""
-    VARIANTS.update({name: resolve_settings(args.preset, name).plus for name in VARIANTS})
+    VARIANTS.update({name: cast(PlusConfig, resolve_settings(args.preset, name).config) for name in VARIANTS})
     path: Path = args.features
     saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     missing = [file for file in args.files if Path(file).stem not in saved]
@@ -144,19 +152,21 @@ def kept_sets(args: argparse.Namespace) -> Sets:
 def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
     """Return what is saved of a set: the features and the ratings of its candidates that are not blank."""
     written = rated.where([bool(row.candidate) for row in rated.rows])
-    return {"features": every_feature(written.rows, calls), "ratings": written.ratings}
+    return {
+        "features": [to_json(features) for features in every_feature(written.rows, calls)],
+        "ratings": written.ratings,
+    }
 
 
 def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
-    """Compute the features that the rows would have with any task; :func:`for_task` leaves those of their own."""
-    config = PlusConfig()
+    """Compute the features that the rows would have with any task; :func:`with_terms` says which count."""
     as_text, as_data, as_said, without_references = (
-        [features for features, _ in plus_features(chosen, config, calls)]
+        features_of(chosen, PlusConfig(), calls)
         for chosen in (
-            [row._replace(task="text") for row in rows],
-            [row._replace(task="data") for row in rows],
+            [replace(row, task="text") for row in rows],
+            [replace(row, task="data") for row in rows],
             rows,
-            [row._replace(references=()) for row in rows],
+            [replace(row, references=()) for row in rows],
         )
     )
     return [
@@ -178,12 +188,18 @@ def _judged_by_both(by_reference: Sequence[Judgement], by_context: Sequence[Judg
     ]
 
 
+def to_json(features: Features) -> list[Any]:
+    """Return features as JSON can hold them."""
+    return [astuple(features.row), sorted(features.terms), *features[2:]]
+
+
 def from_json(values: Sequence[Any]) -> Features:
     """Make features of what JSON leaves of them."""
     features = Features(*values)
     candidate, references, context, samples, task = values[0]
     return features._replace(
         row=Row(candidate, tuple(references), context, tuple(samples), task),
+        terms=frozenset(features.terms),
         log_p=features.log_p and LogProbability(*features.log_p),
         judgements=[_judgement(*one) for one in features.judgements],
     )
@@ -221,38 +237,31 @@ def scores(
         task = "text" if one.row.task == "data" and not data else one.row.task
         if follows and task == "text" and all(judged.by_context for judged in one.judgements):
             task = "summary"
-        features = for_task(one, changed, task)
+        features = with_terms(one, changed, task)
         if cosine:
             mixed = (1 - cosine) * max(one.recalls) + cosine * max(one.reference_cosines)
             features = features._replace(recalls=[mixed])
         if not dialogue and changed.likelihood_weight:
-            features = features._replace(log_p=one.log_p)
+            features = features._replace(terms=features.terms | {"likelihood"})
         values.append(weighted_sum(plus(features, changed)))
     return np.array(values)
 
 
-def for_task(features: Features, config: PlusConfig, task: str) -> Features:
-    """Leave the features that a row of a task has."""
-    row = features.row._replace(task=task)
-    names = term_names(row, config)
-    has_context = "context" in names
+def with_terms(features: Features, config: PlusConfig, task: str) -> Features:
+    """Return features as those of a row of a task, with the terms that its score has."""
+    row = replace(features.row, task=task)
+    terms = term_names(row, config) - (frozenset() if features.judgements else JUDGED_TERMS)
     judgements = features.judgements
     if task != "summary" and row.references:
-        judgements = [one._replace(by_context=None) for one in judgements]
-    return features._replace(
-        row=row,
-        reference_cosines=features.reference_cosines if "sentences" in names else (),
-        context_cosine=features.context_cosine if has_context else None,
-        reference_context_cosine=features.reference_context_cosine if has_context else 0.0,
-        log_p=features.log_p if "likelihood" in names else None,
-        judgements=judgements,
-    )
+        judgements = [judgement._replace(by_context=None) for judgement in judgements]
+    near = features.reference_context_cosine if "context" in terms else 0.0
+    return features._replace(row=row, terms=terms, reference_context_cosine=near, judgements=judgements)
 
 
 def alone(features: Features) -> Features:
     """Leave the features that a candidate has without references."""
     return features._replace(
-        row=features.row._replace(references=()),
+        row=replace(features.row, references=()),
         recalls=(),
         reference_cosines=(),
         reference_context_cosine=0.0,
@@ -366,7 +375,7 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
         "cosine": lambda one: max(one.reference_cosines, default=0.0),
         "context": lambda one: one.context_cosine or 0.0,
         "likelihood": lambda one: likelihood(one, config),
-        "repetition": lambda one: -repetition(one.row._replace(task="text"), config),
+        "repetition": lambda one: -repetition(replace(one.row, task="text"), config),
         "support": lambda one: float(
             np.mean([by.by_context.entailment for by in one.judgements if by.by_context] or [0.0])
         ),

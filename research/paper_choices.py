@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -182,7 +182,7 @@ class Outcome(NamedTuple):
 def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
     """Return the templates of each (context, reference) under a choice."""
     settings = {"idf_corpus": rated.corpus, **choice.settings}
-    config, tagger = resolve_settings("mini", "paper", **settings).paper, Tagger()
+    config, tagger = cast(PaperConfig, resolve_settings("mini", "paper", **settings).config), Tagger()
     pairs = dict.fromkeys((row.context, text) for row in rated.rows for text in row.references)
     words = tagger.tag(text for _, text in pairs)
     context_words = tagger.lower_words(context for context, _ in pairs)
@@ -203,7 +203,7 @@ def outcome(rated: RatedSet, calls: PatchedCalls, choice: Choice) -> Outcome:
     scorer = MarsScorer("mini", variant="paper", **settings)
     calls.changed, scorer.calls = choice.infilling, calls
     with choice.change():
-        rows = scorer.score_rows(rated.rows)
+        rows = scorer.row_scores(rated.rows)
     infills = {
         (row.context, one.augmented.reference): [infill.text for infill in one.augmented.infills]
         for row, scored in zip(rated.rows, rows, strict=True)

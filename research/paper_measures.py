@@ -3,9 +3,9 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.sets import RatedSet, read_rated_set
-from mars_score.metrics.paper import CONTEXT_COST, PLAIN_COST, Idf, shared_with_context
+from mars_score.metrics.paper import CONTEXT_COST, PLAIN_COST, Idf, PaperConfig, shared_with_context
 from mars_score.models.tagger import Tagger
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
@@ -108,7 +108,7 @@ def measure_example(target: Path) -> None:
 
 def peer_scores(peers: Mapping[str, Metric], rows: Sequence[Row], corpus: Sequence[str]) -> dict[str, Floats]:
     """Compute one score per row by each metric; minus the perplexity is that of the candidate alone."""
-    alone = [row._replace(context="") for row in rows]
+    alone = [replace(row, context="") for row in rows]
     return {
         title: np.array(peer.score(alone if title == "Perplexity" else rows, corpus))
         for title, peer in peers.items()
@@ -135,7 +135,7 @@ class Measuring:
         """Compute scores and the mean deviation of the cosines by largest mask ratio: (rows, 5) and (5,)."""
         settings = ",".join(filter(None, ["max_mask_ratio=0.8", changes]))
         result = MarsVariant(self.models, changes, settings).result(rows, self.rated.corpus)
-        cosines = [np.array([one.similarities for one in row.references]) for row in result.rows]
+        cosines = [np.array([one.similarities for one in row.references]) for row in result.row_scores]
         weights = 0.8 ** np.arange(len(RATIOS))
         scores = np.array([((one * weights).cumsum(1) / weights.cumsum()).max(0) for one in cosines])
         if not np.allclose(scores[:, -1], result.scores, rtol=0, atol=1e-6):
@@ -214,8 +214,8 @@ def example() -> dict[str, Any]:
     candidates = {one["text"]: one["kind"] for one in stories[0]["candidates"]}
     rows = [Row(text, (reference,), context) for text in candidates]
     scorer = MarsScorer("mini", variant="paper", idf_corpus=corpus)
-    scored = scorer.score_rows(rows)
-    tagger, config = Tagger(), scorer.settings.paper
+    scored = scorer.row_scores(rows)
+    tagger, config = Tagger(), cast(PaperConfig, scorer.settings.config)
     tagged = tagger.tag([reference])[reference]
     lower, context_words = ([*words] for words in tagger.lower_words([reference, context]).values())
     idf, shared = Idf.count(tagger.lower_words(corpus).values()), shared_with_context(lower, context_words)
@@ -258,8 +258,8 @@ def table1() -> dict[str, Any]:
     context, reference, *candidates = TABLE1.values()
     rows = [Row(text, (reference,), context) for text in candidates]
     scored = [
-        MarsScorer("mini", variant="paper", idf_corpus=[*corpus, reference]).score_rows(rows),
-        *(MarsScorer("mini", variant=variant).score_rows(rows) for variant in ("plus", "fast")),
+        MarsScorer("mini", variant="paper", idf_corpus=[*corpus, reference]).row_scores(rows),
+        *(MarsScorer("mini", variant=variant).row_scores(rows) for variant in ("plus", "fast")),
     ]
     names, values = list(TABLE1)[2:], [[round(row.score, 3) for row in same] for same in zip(*scored, strict=True)]
     return {"columns": ["`paper`", "`plus`", "`fast`"], "rows": dict(zip(names, values, strict=True))}

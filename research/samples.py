@@ -9,6 +9,7 @@ FEATURES.json: a second call needs no models and no data.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import Features
 from mars_score.models.calls import ModelCalls
 from research.agreement import pearson
-from research.forms import VARIANTS, every_feature, from_json, saved_features, scores
+from research.forms import VARIANTS, every_feature, from_json, saved_features, scores, to_json
 
 OPEN_ENDED = (
     *("summeval", "dialsummeval", "newsroom", "openmeva_roc"),
@@ -48,12 +49,13 @@ def features_with_samples(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
         for text, group in zip(texts, rated.groups, strict=True)
     ]
     rows = [
-        row._replace(samples=tuple(texts[other] for other in its_others))
+        replace(row, samples=tuple(texts[other] for other in its_others))
         for row, its_others in zip(rated.rows, others, strict=True)
     ]
+    alone = [replace(row, references=()) for row in rows]
     return {
-        KINDS[0]: every_feature(rows, calls),
-        KINDS[1]: every_feature([row._replace(references=()) for row in rows], calls),
+        KINDS[0]: [to_json(features) for features in every_feature(rows, calls)],
+        KINDS[1]: [to_json(features) for features in every_feature(alone, calls)],
         "ratings": rated.ratings,
         "systems": rated.systems,
         "writers": [[rated.systems[other] for other in its_others] for its_others in others],

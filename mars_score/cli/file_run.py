@@ -15,8 +15,7 @@ from mars_score.cli.printing import print_notices, scoring
 from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
-    from mars_score.runs import Run
-    from mars_score.workers import Action
+    from mars_score.runs import Action, Run
 
 
 @contextmanager

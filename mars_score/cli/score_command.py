@@ -114,7 +114,6 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
 def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
     """Print one JSON object, in ASCII and so safe on any terminal; details row by row, however many."""
     from mars_score.percentiles import find_percentiles
-    from mars_score.results import row_to_dict
 
     signature = run.signature
     shown: dict[str, Any] = {
@@ -134,7 +133,7 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     opening = json.dumps(shown).removesuffix("}") + ', "rows": ['
     for chunk, scored in run.scores():
         for row, percentile in zip(scored, find_percentiles(chunk.rows, scored, signature), strict=True):
-            details = row_to_dict(row) | {"percentile": percentile and percentile._asdict()}
+            details = row.to_dict() | {"percentile": percentile and percentile._asdict()}
             sys.stdout.write(opening + json.dumps(details))
             opening = ", "
     print("]}")

@@ -7,15 +7,22 @@ characters alone is blank and becomes "". ``where`` names a row in an error.
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mars_score.data.values import brief, entries_of, is_blank, is_table, unnested, whole
-from mars_score.rows import TASKS, Row
+from mars_score.rows import TASKS, Example, Row
 from mars_score.text import PASSAGE_BREAK, normalise
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
 ROLES = ("system", "user", "assistant")
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
+WhereColumn = Callable[[str], Where]  # does so for each column
+
+
+def index_in(column: str) -> Where:
+    """Return a function that names a row of a column by its index."""
+    return f"{column}[{{}}]".format
 
 
 class Context(NamedTuple):
@@ -29,7 +36,7 @@ class Context(NamedTuple):
 
 
 def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
-    """Return the candidates, one string per row; blank ones are allowed."""
+    """Return the candidates, one string per row, without outer white space; blank ones are allowed."""
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
@@ -101,7 +108,7 @@ def check_contexts(
     return checked if use_context else [Context("", "")] * len(checked)
 
 
-def check_rows(
+def check_examples(
     references: Any,
     contexts: Any,
     samples: Any = None,
@@ -109,13 +116,13 @@ def check_rows(
     *,
     use_context: bool,
     task: str | None = None,
-    where: Callable[[str], Where] = lambda column: f"{column}[{{}}]".format,
+    where: WhereColumn = index_in,
     **columns: Sequence[Any],
-) -> list[Row]:
-    """Check the columns of rows, which have no candidates yet; outer white space is removed.
+) -> list[Example]:
+    """Check what candidates are compared with, row by row.
 
     Args:
-        references: None: rows are scored by their contexts, none of which may be blank.
+        references: None: candidates are scored by their contexts, none of which may be blank.
         contexts: as for :func:`check_contexts`.
         samples: as for :func:`check_samples`.
         tasks: as for :func:`check_tasks`.
@@ -123,43 +130,89 @@ def check_rows(
         task: of rows for which ``tasks`` says none; None: as the type of the context says.
         where: names a row of a column.
         columns: others that must be as long, by name.
+
+    Raises:
+        TypeError, ValueError: bad input, named with its row.
     """
     if references is None:
-        if contexts is None:
-            raise ValueError("references and contexts are missing: pass one of them, one entry per row")
-        texts = check_contexts(contexts, where=where("contexts"))
-        rows: list[tuple[str, ...]] = [()] * len(texts)
-        for row, context in enumerate(texts):
-            if not context.text:
-                raise ValueError(
-                    f"{where('contexts')(row)} is blank, and without references there is nothing else to score "
-                    "the candidate by; fill it, give references or leave the row out"
-                )
+        reference_lists, checked_contexts = _contexts_alone(contexts, where("contexts"))
     else:
-        rows = check_references(references, where=where("references"))
-        columns["references"] = rows
-        texts = check_contexts(contexts, len(rows), use_context=use_context, where=where("contexts"))
-    if contexts is not None:
-        columns["contexts"] = texts
-    others = check_samples(samples, len(rows), where=where("samples"))
-    if samples is not None:
-        columns["samples"] = others
-    said = check_tasks(tasks, len(rows), where=where("tasks"))
-    if tasks is not None:
-        columns["tasks"] = said
-    check_lengths(**columns)
-    named = [own or task or context.task or "text" for own, context in zip(said, texts, strict=True)]
-    return [
-        # The lines of a text are white space, those of a dialogue are turns.
-        Row(
-            "",
-            tuple(dict.fromkeys(row)),
-            normalise(context.text, keep_lines=name in ("dialogue", "data")),
-            other,
-            name,
+        reference_lists = check_references(references, where=where("references"))
+        columns["references"] = reference_lists
+        checked_contexts = check_contexts(
+            contexts, len(reference_lists), use_context=use_context, where=where("contexts")
         )
-        for row, context, other, name in zip(rows, texts, others, named, strict=True)
+    count = len(reference_lists)
+    sample_lists = check_samples(samples, count, where=where("samples"))
+    checked_tasks = check_tasks(tasks, count, where=where("tasks"))
+    for name, column, checked in (
+        ("contexts", contexts, checked_contexts),
+        ("samples", samples, sample_lists),
+        ("tasks", tasks, checked_tasks),
+    ):
+        if column is not None:
+            columns[name] = checked
+    check_lengths(**columns)
+    return [
+        _example(row_references, context, row_samples, row_task or task or context.task or "text")
+        for row_references, context, row_samples, row_task in zip(
+            reference_lists, checked_contexts, sample_lists, checked_tasks, strict=True
+        )
     ]
+
+
+def check_rows(
+    predictions: Any,
+    references: Any,
+    contexts: Any,
+    samples: Any = None,
+    tasks: Any = None,
+    *,
+    use_context: bool,
+    task: str | None = None,
+    where: WhereColumn = index_in,
+) -> list[Row]:
+    """Check the columns of rows, one candidate each; arguments and errors as for :func:`check_examples`."""
+    candidates = check_candidates(predictions, where=where("predictions"))
+    examples = check_examples(
+        references,
+        contexts,
+        samples,
+        tasks,
+        use_context=use_context,
+        task=task,
+        where=where,
+        predictions=candidates,
+    )
+    return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
+
+
+def _contexts_alone(contexts: Any, where: Where) -> tuple[list[tuple[str, ...]], list[Context]]:
+    """Check contexts that candidates are scored by without references; return no references for each."""
+    if contexts is None:
+        raise ValueError("references and contexts are missing: pass one of them, one entry per row")
+    checked = check_contexts(contexts, where=where)
+    for row, context in enumerate(checked):
+        if not context.text:
+            raise ValueError(
+                f"{where(row)} is blank, and without references there is nothing else to score the candidate by; "
+                "fill it, give references or leave the row out"
+            )
+    return [()] * len(checked), checked
+
+
+def with_task(row: Row, task: str) -> Row:
+    """Return a row as one of another task."""
+    return replace(row, task=task, context=_context_text(row.context, task))
+
+
+def _context_text(text: str, task: str) -> str:
+    # The lines of a text are white space, those of a dialogue are turns and those of a record fields.
+    return normalise(text, keep_lines=task in ("dialogue", "data"))
+
+
+def _example(references: tuple[str, ...], context: Context, samples: tuple[str, ...], task: str) -> Example:
+    return Example(tuple(dict.fromkeys(references)), _context_text(context.text, task), samples, task)
 
 
 def check_lengths(**columns: Sequence[Any]) -> None:

@@ -2,8 +2,9 @@
 
 import re
 import string
+from collections.abc import Sequence
 
-from mars_score.errors import CLEANED, REASONING, TOKEN_LISTS, URLS_REMOVED, special_token_notice
+from mars_score.errors import Notice
 from mars_score.rows import Row
 
 # <think>...</think> and its kin, and the analysis channel of harmony templates.
@@ -38,39 +39,51 @@ _URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
 _FEW_TOKENS = 3  # single words that may be a list of tokens
 
 
-def prepare_row(row: Row, *, clean: bool, strip_urls: bool) -> tuple[Row, frozenset[str]]:
-    """Take out of a row what is no part of its texts.
+def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -> tuple[Row, frozenset[Notice]]:
+    """Take out of a row what is no part of its texts, and a sample that is the candidate itself.
 
     Args:
         row: checked.
         clean: whether reasoning and special tokens go from candidate and samples.
-        strip_urls: whether URLs and hashtags go from candidate and references; from none of them if that would
-            leave one without a word.
+        strip_urls: whether URLs and hashtags go from candidate and references.
+        use_context: whether a blank context is worth a notice.
 
     Returns:
-        The row, and the kinds of notices on what was taken out, or was found and left.
+        The row, and the notices that its texts alone call for.
     """
-    notices = set()
+    candidate, references, samples = row.candidate, row.references, row.samples
+    flags = {}
     if clean:
-        candidate, *samples = map(clean_text, (row.candidate, *row.samples))
-        if candidate != row.candidate:
-            notices.add(CLEANED)
-        row = row._replace(candidate=candidate, samples=tuple(dict.fromkeys(filter(None, samples))))
+        candidate, samples = clean_text(candidate), tuple(map(clean_text, samples))
+        flags[Notice.CLEANED] = candidate != row.candidate
     else:
-        notices |= set(map(special_token_notice, special_tokens(row.candidate)))
-        if has_reasoning(row.candidate):
-            notices.add(REASONING)
+        flags[Notice.SPECIAL_TOKENS] = bool(special_tokens(candidate))
+        flags[Notice.REASONING] = has_reasoning(candidate)
     if strip_urls:
-        texts = (row.candidate, *row.references)
-        stripped = [strip_urls_hashtags(text) for text in texts]
-        if tuple(stripped) != texts and all(
-            after or not before for before, after in zip(texts, stripped, strict=True)
-        ):
-            notices.add(URLS_REMOVED)
-            row = row._replace(candidate=stripped[0], references=tuple(dict.fromkeys(stripped[1:])))
-    if len(row.references) >= _FEW_TOKENS and all(len(text.split()) == 1 for text in row.references):
-        notices.add(TOKEN_LISTS)
-    return row, frozenset(notices)
+        before = (candidate, *references)
+        after = strip_all_urls_hashtags(before)
+        candidate, references = after[0], after[1:]
+        flags[Notice.URLS_REMOVED] = after != before
+    flags |= {
+        Notice.BLANK: not candidate,
+        Notice.BLANK_CONTEXT: use_context and not row.context,
+        Notice.OWN_SAMPLE: bool(candidate) and candidate in samples,
+        Notice.TOKEN_LISTS: len(references) >= _FEW_TOKENS and are_words(references),
+    }
+    others = tuple(dict.fromkeys(text for text in samples if text and text != candidate))
+    prepared = Row(candidate, tuple(dict.fromkeys(references)), row.context, others, row.task)
+    return prepared, frozenset(notice for notice, flag in flags.items() if flag)
+
+
+def are_words(texts: Sequence[str]) -> bool:
+    """Tell whether each text is a single word."""
+    return all(len(text.split()) == 1 for text in texts)
+
+
+def strip_all_urls_hashtags(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Take URLs and hashtags out of all texts; out of none of them if one would be left without a word."""
+    stripped = tuple(map(strip_urls_hashtags, texts))
+    return stripped if all(after or not before for before, after in zip(texts, stripped, strict=True)) else texts
 
 
 def strip_urls_hashtags(text: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from mars_score.data.cells import CellKinds
 from mars_score.data.readers import FileRow, file_rows
-from mars_score.data.validation import check_candidates, check_rows
+from mars_score.data.checking import check_examples, check_rows
 from mars_score.data.values import get_field, is_blank, plain, unnested, with_field
-from mars_score.rows import Row
+from mars_score.rows import Example, Row
 
 LARGEST_FILE = 2**29  # bytes in memory of a file that is read whole
 _LARGEST_CHUNK = 2**26  # bytes of rows that are worked on together; less than one row more
@@ -187,7 +187,7 @@ class Columns:
     task: str | None = None
 
     def rows(self, file: RowFile, *, task: str | None = None, required: bool = False) -> list[Row]:
-        """Check the columns of a file and return its rows, without outer white space.
+        """Check the columns of a file, candidates included, and return its rows.
 
         Args:
             file: a file, or some rows of it.
@@ -197,39 +197,34 @@ class Columns:
         Raises:
             TypeError, ValueError: a column is missing, or a value cannot be used; named with its line.
         """
+        values, options = self._values(file, required=required)
+        return check_rows(**values, **options, task=task)
+
+    def examples(self, file: RowFile, *, task: str | None = None, required: bool = False) -> list[Example]:
+        """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
+        values, options = self._values(file, required=required)
+        return check_examples(**values, **options, task=task)
+
+    def _values(self, file: RowFile, *, required: bool) -> tuple[dict[str, list[Any] | None], dict[str, Any]]:
+        """Return the values of each column, and how to check them."""
         file = self.parse_cells(file)
         found = self.found_in(file)
-        if found != self:
-            return found.rows(file, task=task, required=required)
-        self._check_names(file)
+        found._check_names(file)
         without = {"context": ", or pass --no-use-context"}
-        if self.prediction:
+        if found.prediction:
             without["reference"] = ", or pass --no-references to score all rows without"
-
-        def column(field: str) -> list[Any] | None:
-            name = getattr(self, field)
-            remedy = f"add it or name another with --{field}-column"
-            return name and file.column(name, remedy=remedy + ("" if required else without.get(field, "")))
-
-        names = {
-            "references": self.reference,
-            "contexts": self.context,
-            "samples": self.samples,
-            "tasks": self.task,
+        values: dict[str, list[Any] | None] = {}
+        names = {}
+        for field, name in vars(found).items():
+            if field == "prediction" and name is None:
+                continue
+            remedy = f"add it or name another with --{field}-column" + ("" if required else without.get(field, ""))
+            column = field if field.endswith("s") else f"{field}s"
+            values[column], names[column] = name and file.column(name, remedy=remedy), name
+        return values, {
+            "use_context": found.context is not None,
+            "where": lambda column: file.where(names[column] or column),
         }
-        rows = check_rows(
-            column("reference"),
-            column("context"),
-            column("samples"),
-            column("task"),
-            use_context=self.context is not None,
-            task=task,
-            where=lambda checked: file.where(names[checked] or checked),
-        )
-        if self.prediction is None:
-            return rows
-        candidates = check_candidates(column("prediction"), where=file.where(self.prediction))
-        return [row._replace(candidate=text.strip()) for row, text in zip(rows, candidates, strict=True)]
 
     def found_in(self, file: RowFile) -> Columns:
         """Return the names with which a file calls these columns: the plural of a usual one is taken, too.

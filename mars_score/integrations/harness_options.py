@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mars_score.data.validation import Where, check_rows
+from mars_score.data.checking import Where, index_in
 from mars_score.judging import JudgeResult, judge_by
-from mars_score.rows import Row
+from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
 
 
@@ -52,15 +52,12 @@ class HarnessOptions(NamedTuple):
             self.scorer, output, reference if self.use_references else None, context, threshold=threshold
         )
 
-    def check(self, references: Any, contexts: Any, where: Mapping[str, Where]) -> list[Row]:
+    def check(self, references: Any, contexts: Any, where: Mapping[str, Where]) -> list[Example]:
         """Check the columns of documents, those that count; ``where`` names documents in errors, by column."""
-        settings = self.scorer.settings
-        return check_rows(
+        return self.scorer.check_examples(
             references if self.use_references else None,
-            contexts if settings.use_context else None,
-            use_context=settings.use_context,
-            task=settings.task,
-            where=lambda column: where.get(column, f"{column}[{{}}]".format),
+            contexts if self.scorer.settings.use_context else None,
+            where=lambda column: where.get(column, index_in(column)),
         )
 
 
@@ -77,5 +74,5 @@ def read_options(given: Mapping[str, Any]) -> HarnessOptions:
     if "task" in options:
         raise TypeError('unknown option "task", a harness\'s word for a benchmark; did you mean "context_task"?')
     scorer = MarsScorer(task=options.pop("context_task", None), **options)
-    scorer.check_inputs(() if use_references else None)
+    scorer.check_inputs(has_references=use_references)
     return HarnessOptions(context, use_references, scorer)

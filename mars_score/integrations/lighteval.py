@@ -12,6 +12,7 @@ from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import SamplingMethod
 
+from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import HarnessOptions, read_options
 
 __all__ = ["Metrics"]
@@ -37,14 +38,10 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
             "references": lambda row: f"choices[gold_index] of {names[row]}",
             "contexts": lambda row: f"specific[{options.context!r}] of {names[row]}",
         }
-        rows = options.check(golds, contexts, where)
-        result = options.scorer.score(
-            [response.final_text[0] for response in responses],
-            [row.references for row in rows] if options.use_references else None,
-            [row.context for row in rows],
-            tasks=[row.task for row in rows],
-        )
-        return result.scores
+        examples = options.check(golds, contexts, where)
+        candidates = check_candidates([response.final_text[0] for response in responses])
+        rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
+        return options.scorer.score_rows(rows).scores
 
     def options(self) -> HarnessOptions:
         """Read the attributes."""

@@ -1,13 +1,16 @@
 """MARS as the metric ``mars`` of lm-evaluation-harness, for tasks of class :class:`MarsTask`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from lm_eval.api.registry import register_metric
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.utils import apply_template
 
+from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import read_options
+from mars_score.rows import Example, Row
 
 _OF_LM_EVAL = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # what an entry of metric_list may have
 
@@ -43,32 +46,30 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
 
     def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **options: Any) -> Any:
         """Make lm-eval's requests for a document, which is checked."""
-        self._columns(doc, f"document {options['metadata'][1]}")
+        self._example(doc, f"document {options['metadata'][1]}")
         return super().construct_requests(doc, ctx, **options)
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
         """Return the values of other metrics and, as that of ``mars``, the row, to be scored with all others."""
         values: dict[str, Any] = super().process_results(doc, results)
         if "mars" in self._aggregation_list:  # not with --predict_only
-            values["mars"] = {"prediction": results[0], **self._columns(doc)}
+            [candidate] = check_candidates([results[0]])
+            values["mars"] = asdict(self._example(doc).with_candidate(candidate))
         return values
 
-    def _columns(self, doc: Mapping[str, Any], name: str = "a document") -> dict[str, Any]:
+    def _example(self, doc: Mapping[str, Any], name: str = "a document") -> Example:
         field, name = self._options.context, f"{name} of task {self.config.task}"
         where = {
             "references": f"the target of {name}".format,
             "contexts": f"the context ({field}) of {name}".format,
         }
         context = apply_template(field, doc) if "{" in field else self._options.find_context(doc, name)
-        [row] = self._options.check([self.doc_to_target(doc)], [context], where)
-        return {"references": list(row.references), "context": row.context, "context_task": row.task}
+        [example] = self._options.check([self.doc_to_target(doc)], [context], where)
+        return example
 
     def _score(self, rows: Sequence[dict[str, Any]]) -> float:
         """Return the mean score; rows get their own, which the logged samples of a single process then have."""
-        names = ("prediction", "references", "context", "context_task")
-        predictions, references, contexts, tasks = ([row[name] for row in rows] for name in names)
-        given = references if self._options.use_references else None
-        result = self._options.scorer.score(predictions, given, contexts, tasks=tasks)
+        result = self._options.scorer.score_rows([Row(**row) for row in rows])
         for row, score in zip(rows, result.scores, strict=True):
             row["score"] = score
         return float(result.score)

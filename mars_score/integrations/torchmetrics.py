@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.validation import Where, check_candidates, check_rows
+from mars_score.data.checking import index_in
 from mars_score.integrations.distributed import score_once
+from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import ARGUMENTS, SETTING_NAMES
 
@@ -59,34 +61,20 @@ class MarsScore(Metric):
 
         Args:
             preds: candidates.
-            target: a reference or references per row; None: see :meth:`MarsScorer.score`, as for the others.
-            contexts: likewise.
-            samples: likewise.
-            tasks: likewise.
+            target: a reference or references per row, or None, as the references of :meth:`MarsScorer.score`.
+            contexts: as for :meth:`MarsScorer.score`.
+            samples: as for :meth:`MarsScorer.score`.
+            tasks: as for :meth:`MarsScorer.score`.
 
         Raises:
             TypeError, ValueError: bad input, named with its row.
         """
-
-        def where(column: str) -> Where:
-            name = "target" if column == "references" else column
-            return f"{name}[{{}}]".format
-
-        candidates = check_candidates(preds, where=where("preds"))
-        settings = MarsScorer(**self.options).settings
-        settings.check_inputs(target, samples)
-        checked = check_rows(
-            target,
-            contexts,
-            samples,
-            tasks,
-            use_context=settings.use_context,
-            task=settings.task,
-            where=where,
-            preds=candidates,
-        )
-        rows = (row._replace(candidate=text) for row, text in zip(checked, candidates, strict=True))
-        lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()  # any process group can gather bytes
+        names = {"predictions": "preds", "references": "target"}
+        scorer = MarsScorer(**self.options)
+        columns = (preds, target, contexts, samples, tasks)
+        rows = scorer.check_rows(*columns, where=lambda column: index_in(names.get(column, column)))
+        # Any process group can gather bytes.
+        lines = "".join(f"{json.dumps(astuple(row))}\n" for row in rows).encode()
         self.rows.append(torch.from_numpy(np.frombuffer(lines, dtype=np.uint8).copy()).to(self.device))
 
     def compute(self) -> Tensor:
@@ -102,18 +90,14 @@ class MarsScore(Metric):
 
     def _score(self) -> float:
         parts = [self.rows] if isinstance(self.rows, Tensor) else self.rows  # syncing makes one tensor of them
-        rows = [json.loads(line) for part in parts for line in part.cpu().numpy().tobytes().splitlines()]
+        lines = [line for part in parts for line in part.cpu().numpy().tobytes().splitlines()]
+        rows = [
+            Row(text, tuple(references), context, tuple(samples), task)
+            for text, references, context, samples, task in map(json.loads, lines)
+        ]
         if not rows:
             return 0.0
         options = dict(self.options)
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
-        candidates, references, contexts, samples, tasks = zip(*rows, strict=True)
-        result = MarsScorer(**options).score(
-            candidates,
-            references if any(references) else None,
-            contexts,
-            samples=samples if any(samples) else None,
-            tasks=tasks,
-        )
-        return result.score
+        return MarsScorer(**options).score_rows(rows).score

@@ -9,7 +9,7 @@ weight, and repetition never a positive one.
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -62,10 +62,9 @@ class TrainingSet:
 
     def prepared_rows(self, scorer: MarsScorer) -> list[Row]:
         """Return the rows as a scorer takes them; ValueError where they have samples that it does not use."""
-        scorer.check_inputs(self.rows, [row.samples for row in self.rows if row.samples] or None)
-        if scorer.settings.use_context:
-            return scorer.prepare(self.rows)
-        return scorer.prepare(row._replace(context="", task="text") for row in self.rows)
+        scorer.check_inputs(has_references=True, has_samples=any(row.samples for row in self.rows))
+        changes = {} if scorer.settings.use_context else {"context": "", "task": "text"}
+        return [scorer.prepare(replace(row, **changes))[0] for row in self.rows]
 
 
 def training_set(
@@ -126,7 +125,7 @@ def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequen
 def term_features(scorer: MarsScorer, data: TrainingSet) -> list[TermFeatures]:
     """Compute the features of a set's rows for the head "terms"."""
     rows = data.prepared_rows(scorer)
-    return TermsHead({}, scorer.settings, scorer.calls).features(rows, scorer.score_rows(rows))
+    return TermsHead({}, scorer.settings, scorer.calls).features(rows, scorer.row_scores(rows))
 
 
 def learn_weights(

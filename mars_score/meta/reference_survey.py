@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from mars_score.data.validation import check_references, check_rows
+from mars_score.data.checking import check_examples, check_references
 from mars_score.data.values import one_line, plain
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.fingerprints import fingerprint
@@ -17,7 +17,7 @@ from mars_score.tables import Table, mean, number
 from mars_score.text import copied_share, plain_words, split_words, windows
 
 if TYPE_CHECKING:
-    from mars_score.rows import Row
+    from mars_score.rows import Example
     from mars_score.scorer import MarsScorer
 
 FEW = 0.3  # cosine below which two references disagree
@@ -58,7 +58,7 @@ class ReferenceRow:
     duplicates: tuple[tuple[int, int], ...]
 
 
-def reference_row(index: int, row: Row, cosine: Cosine, config: PlusConfig) -> ReferenceRow:
+def reference_row(index: int, row: Example, cosine: Cosine, config: PlusConfig) -> ReferenceRow:
     """Compute the figures of a row; its context may be blank.
 
     Args:
@@ -201,15 +201,14 @@ def survey_references(
         TypeError, ValueError: bad input, named with its row; no rows.
         ModelUnavailableError: the encoder cannot be loaded.
     """
-    settings = scorer.settings
     all_references = [tuple(map(str.strip, texts)) for texts in check_references(references)]
-    checked = check_rows(all_references, contexts, use_context=settings.use_context)
+    checked = check_examples(all_references, contexts, use_context=scorer.settings.use_context)
     if not checked:
         raise ValueError("there are no rows")
     rated = () if ratings is None else check_ratings(ratings, all_references, where)
     # The check has dropped equal references.
-    rows = [row._replace(references=texts) for row, texts in zip(checked, all_references, strict=True)]
-    config = settings.config if isinstance(settings.config, PlusConfig) else PlusConfig()
+    rows = [replace(row, references=texts) for row, texts in zip(checked, all_references, strict=True)]
+    config = PlusConfig()
     texts = {text for row in rows for text in (*row.references, *windows(row.context, config.window_words))}
     encodings = scorer.calls.encode(sorted(texts))
 
@@ -217,7 +216,7 @@ def survey_references(
         return float(encodings[text].vector @ encodings[other].vector)
 
     survey = tuple(reference_row(index, row, cosine, config) for index, row in enumerate(rows))
-    return ReferenceSurvey(survey, str(fingerprint(settings.models.encoder)), rated)
+    return ReferenceSurvey(survey, str(fingerprint(scorer.settings.models.encoder)), rated)
 
 
 def _row_table(title: str, note: str, rows: Sequence[tuple[ReferenceRow, Sequence[str]]]) -> Table:

@@ -7,13 +7,14 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 from rapidfuzz.distance import LCSseq
 
+from mars_score.metrics.plus import aggregate
 from mars_score.options import STRICT, TagWeights, Texts, option
 from mars_score.rows import Term
 from mars_score.text import TaggedWord
@@ -63,6 +64,24 @@ class PaperConfig:
     # Score (section 2.3).
     q: float = option(0.8, "The i-th text (0: the reference) has a weight in proportion to q**i.", None, 1, gt=0)
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
+
+    needs_references: ClassVar = True
+    takes_samples: ClassVar = False  # whether samples count
+
+    @property
+    def masks(self) -> bool:
+        """Tell whether references are masked and infilled."""
+        return self.max_mask_ratio > 0
+
+    @property
+    def counts_idf(self) -> bool:
+        """Tell whether a score depends on the other references of the call, by their document frequencies."""
+        return self.masks and self.idf_corpus is None
+
+    @property
+    def used_models(self) -> Mapping[str, bool]:
+        """Tell which models scores depend on, by the setting's name."""
+        return {"language_model": self.masks, "encoder": True, "entailment_model": False}
 
     def __post_init__(self) -> None:
         """Refuse ratios at which nothing would be masked."""
@@ -240,7 +259,12 @@ def reference_score(similarities: Sequence[float], q: float) -> float:
     return float(np.average(similarities, weights=q ** np.arange(len(similarities))))
 
 
-def paper(scores: Sequence[float], config: PaperConfig) -> tuple[Term, ...]:
-    """Return the single term of the score: the best (or mean) score against a row's references."""
-    value = max(scores) if config.reference_aggregation == "max" else sum(scores) / len(scores)
-    return (Term("references", value, 1.0),)
+def paper(similarities: Sequence[Sequence[float]], config: PaperConfig) -> tuple[Term, ...]:
+    """Return the single term of the score: Eq. 7 for each reference, and the best (or mean) of these.
+
+    Args:
+        similarities: for each reference, with it and with its infills by rising mask ratio.
+        config: constants.
+    """
+    scores = [reference_score(values, config.q) for values in similarities]
+    return (Term("references", aggregate(scores, config.reference_aggregation), 1.0),)

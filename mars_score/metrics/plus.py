@@ -2,16 +2,17 @@
 
     score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E - k K
 
-R: similarity with the references. C: with the context; for data, cosine of sentence vectors with the references.
-S: how much nearer the best sample is. P: repetition. E: support by the context (summaries). K: contradiction. The
-weights w, v and l grow with the length n of the references; `fast` has l = 0. Nothing here runs a model;
-:mod:`mars_score.features` makes the features.
+R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
+S: how much nearer the best sample is. P: share of repeated words. E: mean probability that the context supports a
+sentence (summaries). K: R to the 8th power times the mean probability that a sentence is contradicted. The weights
+w, v and l grow with the mean length n of the references; `fast` has l = 0. Nothing here runs a model:
+:mod:`mars_score.variants.plus_variant` asks the models for the features.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean as mean
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic.dataclasses import dataclass
 
@@ -44,14 +45,34 @@ class PlusConfig:
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
 
+    masks: ClassVar = False  # whether references are masked and infilled
+    counts_idf: ClassVar = False  # whether a score depends on the other references of the call
+    needs_references: ClassVar = False
+    strip_urls_hashtags: ClassVar = False
+
+    @property
+    def takes_samples(self) -> bool:
+        """Tell whether samples count."""
+        return self.sample_weight > 0
+
+    @property
+    def used_models(self) -> Mapping[str, bool]:
+        """Tell which models scores depend on, by the setting's name."""
+        return {
+            "language_model": self.likelihood_weight > 0,
+            "encoder": True,
+            "entailment_model": self.contradiction_penalty > 0 or self.support_weight > 0,
+        }
+
 
 class Features(NamedTuple):
-    """The model outputs of a row; a feature that is None is not needed, and its term is left out."""
+    """The model outputs of a row, as far as its terms need them."""
 
     row: Row
+    terms: frozenset[str] = frozenset()  # names of the terms that the score has: term_names
     recalls: Sequence[float] = ()  # token recall of each reference
     sample_recalls: Sequence[float] = ()  # token recall of each sample
-    reference_cosines: Sequence[float] = ()  # of sentence vectors, with each reference; only for the task data
+    reference_cosines: Sequence[float] = ()  # of sentence vectors, with each reference
     context_cosine: float | None = None  # candidate and the nearest window of the context
     reference_context_cosine: float = 0.0  # references and their nearest windows, mean
     log_p: LogProbability | None = None
@@ -59,73 +80,83 @@ class Features(NamedTuple):
     judgements: Sequence[Judgement] = ()
 
 
-def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> set[str]:
-    """Return the terms that a row's score has, and so the features that it needs; none for a blank candidate.
+JUDGED_TERMS = frozenset({"support", "contradiction"})  # those that need an NLI model
 
-    A term of weight 0 is left out; ``reads_language``: whether there is an NLI model for the row's language.
-    """
-    is_summary = row.task == "summary" and bool(row.context)
-    has_terms = {
+
+def term_names(row: Row, config: PlusConfig) -> frozenset[str]:
+    """Return the names of the terms that a row's score has; none for a blank candidate or with a weight of 0."""
+    names = {
         "references": bool(row.references),
         "context": bool(row.context) and config.context_weight > 0,
         "samples": bool(row.samples) and config.sample_weight > 0,
         "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # dull replies are the likely ones
         "repetition": config.repetition_penalty > 0,
-        "support": config.support_weight > 0 and reads_language and is_summary,
-        "contradiction": config.contradiction_penalty > 0 and reads_language and row.task != "data",
+        "support": config.support_weight > 0 and row.task == "summary" and bool(row.context),
+        # A record and its verbalisation differ in form too much for an NLI model.
+        "contradiction": config.contradiction_penalty > 0 and row.task != "data",
     }
-    names = {name for name, has_term in has_terms.items() if has_term and row.candidate}
-    if row.task == "data" and {"references", "context"} <= names:  # the record gives the content, not the words
-        return (names - {"context"}) | {"sentences"}
-    return names
+    if row.task == "data" and names["references"] and names["context"]:
+        names |= {"sentences": True, "context": False}  # the record gives the content, not the words
+    return frozenset(name for name, has_term in names.items() if has_term and row.candidate)
 
 
 def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     """Return the terms of a candidate's score, which is the sum of value times weight.
 
     Args:
-        features: of a row with a candidate, and with references of n words in the mean, or a context alone.
+        features: of a row with a candidate; its references have n words in the mean.
         config: settings of the formula.
     """
-    row, c = features.row, config
+    row, names, c = features.row, features.terms, config
     n = mean(map(len, map(split_words, row.references))) if row.references else math.inf
-    # 1 if the references are far from the context, 0 if they repeat it.
-    novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
-    context_share = novelty / (1 + c.context_words / n)
-    recall = aggregate(features.recalls, c) if row.references else 0.0
+    share = context_share(n, features.reference_context_cosine, c)
+    w = c.context_weight * (1.0 if "sentences" in names else share if "context" in names else 0.0)
+    recall = aggregate(features.recalls, c.reference_aggregation) if row.references else 0.0
     terms = []
-    w = 0.0
-    if features.reference_cosines:
-        w = c.context_weight
+    if "references" in names:
+        terms.append(Term("references", recall, 1 - w))
+    if "sentences" in names:
         terms.append(Term("sentences", max(features.reference_cosines), w))
-    elif features.context_cosine is not None:
-        w = c.context_weight * context_share
+    if "context" in names:
+        assert features.context_cosine is not None
         terms.append(Term("context", features.context_cosine, w))
-    if row.references:
-        terms.insert(0, Term("references", recall, 1 - w))
-    if features.sample_recalls:
+    if "samples" in names:
         nearer = max(0.0, max(features.sample_recalls) - recall)
-        terms.append(Term("samples", nearer, c.sample_weight * context_share**2))
-    if features.log_p is not None:
+        terms.append(Term("samples", nearer, c.sample_weight * share**2))
+    if "likelihood" in names:
+        assert features.log_p is not None
         pmi = min(features.log_p.pmi, c.max_pmi if row.references else math.inf)
         weight = c.likelihood_weight / (1 + (c.likelihood_words / n) ** 2)
         terms.append(Term("likelihood", c.log_p_weight * features.log_p.alone + pmi, weight))
-    if c.repetition_penalty:
+    if "repetition" in names:
         terms.append(Term("repetition", repetition(row, c), -c.repetition_penalty))
-    if features.judgements and c.support_weight and row.task == "summary" and row.context:
-        entailed = [one.by_context.entailment for one in features.judgements if one.by_context]
+    if "support" in names:
+        entailed = [judged.by_context.entailment for judged in features.judgements if judged.by_context]
         terms.append(Term("support", mean(entailed), c.support_weight))
-    if features.judgements and c.contradiction_penalty:
-        # A text that is unlike the reference seldom denies it, whatever an NLI model says.
+    if "contradiction" in names:
+        # A text that is unlike the reference seldom denies it, whatever an NLI model says; the power was chosen
+        # on development sets (research/forms.md).
         similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
         contradicted = mean(map(contradiction, features.judgements))
         terms.append(Term("contradiction", similarity**8 * contradicted, -c.contradiction_penalty))
     return tuple(terms)
 
 
-def aggregate(values: Sequence[float], config: PlusConfig) -> float:
+def context_share(n: float, reference_context_cosine: float, config: PlusConfig) -> float:
+    """Return by how much the context counts, in [0, 1]: more beside long references that do not repeat it.
+
+    Args:
+        n: mean number of words of the references; infinite without references.
+        reference_context_cosine: of the references with the context.
+        config: ``context_words`` is the n of half the share, ``close_context`` the cosine above which it falls.
+    """
+    novelty = min(1.0, max(0.0, (1 - reference_context_cosine) / (1 - config.close_context)))
+    return novelty / (1 + config.context_words / n)
+
+
+def aggregate(values: Sequence[float], how: Literal["max", "mean"]) -> float:
     """Return the value of the best reference, or the mean over references."""
-    return max(values) if config.reference_aggregation == "max" else mean(values)
+    return max(values) if how == "max" else mean(values)
 
 
 def repetition(row: Row, config: PlusConfig) -> float:

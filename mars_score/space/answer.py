@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mars_score.errors import BLANK_CONTEXT, FEW_DOCUMENTS, NOTICES
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.progress import Progress
-from mars_score.results import MarsResult, augmented_to_dict
+from mars_score.results import MarsResult
 from mars_score.scorer import MarsScorer
 from mars_score.space.limits import place_of
 from mars_score.space.questions import VARIANT, Question
@@ -88,7 +88,7 @@ class Answer:
         augmented = self.paper.rows[0].references if self.paper else ()
         return {
             "ranking": ranking,
-            "augmented": [augmented_to_dict(reference.augmented) for reference in augmented],
+            "augmented": [reference.augmented.to_dict() for reference in augmented],
             "signature": self.signature,
             "notices": self.notices,
         }

@@ -21,8 +21,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import rankdata
 
 from mars_score import MarsScorer
+from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Judgement, Row
-from mars_score.verdicts import judge, verdict_on
+from mars_score.variants.judgements import judge, verdict_on
 from research.results import add_record_option, markdown, record
 
 THREE = ("contradiction", "entailment", "neutral")
@@ -101,16 +102,16 @@ def read(path: Path, by: str = "context") -> Iterator[Pair]:
 def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     """Judge the hypotheses of pairs as candidates with their premise as context, or as reference."""
     rows = [_row(pair, by) for pair in pairs]
-    judged = judge(dict.fromkeys(rows), scorer.settings.plus, scorer.calls)
+    judged = judge(rows, PlusConfig(), scorer.calls)
     model = scorer.settings.models.entailment_model
     shares, margins, verdicts = [], [], []
-    for row in rows:
-        found = [_by(one, by) for one in judged[row]]
+    for row, judgements in zip(rows, judged, strict=True):
+        found = [_by(judgement, by) for judgement in judgements]
         both = np.array([[one.contradiction, one.entailment] for one in found])
         mean = both.mean(axis=0)
         shares.append([*mean, 1 - mean.sum()])
         margins.append((both[:, 1] - both[:, 0]).min())
-        verdicts.append({verdict.verdict for one in judged[row] if (verdict := verdict_on(one, row, model))})
+        verdicts.append({verdict.verdict for one in judgements if (verdict := verdict_on(one, row, model))})
     return Measured(list(pairs), np.array(shares), np.array(margins), verdicts)
 
 

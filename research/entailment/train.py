@@ -23,8 +23,8 @@ from torch.nn.functional import logsigmoid
 
 from mars_score.models.prefix_nli import PrefixClassifier, pack
 from mars_score.models.wheels import wheel_folder
-from mars_score.premises import neighbourhood
 from mars_score.text import sentences
+from mars_score.variants.judgements import neighbourhood
 from research.entailment.pairs import (
     LABELS,
     NOT_ENTAILMENT,

@@ -8,8 +8,10 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mars_score.data.checking import with_task
 from mars_score.errors import MarsWarning
 from mars_score.options import options_of
 from mars_score.rows import Row
@@ -95,7 +97,8 @@ class OwnMetric(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the object's scores, as floats."""
-        return [float(score) for score in self._scoring.score([row[:3] for row in rows], corpus)]
+        texts = [(row.candidate, row.references, row.context) for row in rows]
+        return [float(score) for score in self._scoring.score(texts, corpus)]
 
 
 class MarsVariant(Metric):
@@ -122,23 +125,31 @@ class MarsVariant(Metric):
         """Return a scorer with these settings, which counts IDF over ``corpus`` unless it has one of its own."""
         from mars_score.scorer import MarsScorer
 
-        own: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.counts_idf else {}
+        own: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.config.counts_idf else {}
         return MarsScorer(**self._arguments, **own)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
         """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
-        candidates, references, contexts, samples, tasks = zip(*(Row(*row) for row in rows), strict=True)
-        settings = self._settings
-        use_samples = any(samples) and getattr(settings.config, "sample_weight", 0) > 0
+        scorer = scorer or self.scorer(corpus)
+        scorer.check_inputs(has_references=self._has_references)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            return (scorer or self.scorer(corpus)).score(
-                candidates,
-                references if self._has_references else None,
-                contexts,
-                samples=samples if use_samples else None,
-                tasks=tasks if settings.use_context and settings.task is None else None,
+            return scorer.score_rows([self._with_own_settings(row) for row in rows])
+
+    def _with_own_settings(self, row: Row) -> Row:
+        """Return a row without what does not count with these settings."""
+        settings = self._settings
+        if not self._has_references and not row.context:
+            raise ValueError(
+                f"{row.candidate!r:.60} has a blank context, and without references nothing to score by"
             )
+        changed = replace(
+            row,
+            references=row.references if self._has_references else (),
+            samples=row.samples if settings.config.takes_samples else (),
+            context=row.context if settings.use_context else "",
+        )
+        return with_task(changed, settings.task or (row.task if settings.use_context else "text"))
 
 
 def _merge(arguments: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:

@@ -1,0 +1,143 @@
+"""`paper`: references are masked, infilled and compared with the candidate, as section 2 of the paper says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from mars_score.errors import Notice
+from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates, paper, reference_score
+from mars_score.models.tagger import Tagger
+from mars_score.rows import (
+    Aspects,
+    AugmentedReference,
+    Example,
+    Infill,
+    ReferenceScore,
+    Row,
+    RowScore,
+    weighted_sum,
+)
+from mars_score.variants.base import Variant, encoding_notices, raised
+
+if TYPE_CHECKING:
+    from mars_score.infilling.jobs import FilledTemplate
+    from mars_score.models.calls import ModelCalls
+    from mars_score.models.encoder import Encoding
+    from mars_score.settings import Settings
+
+MIN_DOCUMENTS = 10  # different texts below which IDF says little
+Pair = tuple[str, str]  # context and reference
+Templates = Sequence[tuple[float, Template]]  # with their mask ratios, by rising ratio
+
+
+class PaperVariant(Variant):
+    """Section 2 from top to bottom: mask (2.1), fill (2.2), encode and average (2.3, Eq. 7)."""
+
+    matches_tokens: ClassVar[bool] = False
+
+    def __init__(self, settings: Settings) -> None:
+        self._config = cast(PaperConfig, settings.config)
+        self._tagger = Tagger(settings.language)
+
+    def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
+        """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
+        pairs = [(row.context, reference) for row in rows if row.candidate for reference in row.references]
+        corpus = [reference for row in rows for reference in row.references]
+        augmented = self._augment(pairs, corpus, calls, idf)
+        compared = [
+            [augmented[row.context, reference] for reference in row.references] if row.candidate else []
+            for row in rows
+        ]
+        encodings = calls.encode(
+            text
+            for row, references in zip(rows, compared, strict=True)
+            for reference in references
+            for text in (row.candidate, *reference.texts)
+        )
+        return [
+            self._row_score(row, references, encodings) if row.candidate else RowScore(0.0)
+            for row, references in zip(rows, compared, strict=True)
+        ]
+
+    def augment(
+        self, examples: Sequence[Example], calls: ModelCalls, idf: Idf | None = None
+    ) -> list[list[AugmentedReference]]:
+        """Augment the references of each example (sections 2.1 and 2.2)."""
+        pairs = [[(example.context, reference) for reference in example.references] for example in examples]
+        corpus = [reference for example in examples for reference in example.references]
+        augmented = self._augment(chain.from_iterable(pairs), corpus, calls, idf)
+        return [[augmented[pair] for pair in example_pairs] for example_pairs in pairs]
+
+    def _augment(
+        self, pairs: Iterable[Pair], corpus: Iterable[str], calls: ModelCalls, idf: Idf | None
+    ) -> dict[Pair, AugmentedReference]:
+        """Augment each different reference in its context; IDF is counted over ``corpus`` if it is not given."""
+        different = list(dict.fromkeys(pairs))
+        if not (self._config.masks and different):
+            return {pair: AugmentedReference(pair[1]) for pair in different}
+        calls.runtime.report("mask", 0, len(different))
+        if idf is None:
+            idf = Idf.count(self._tagger.lower_words(self._config.idf_corpus or corpus).values())
+        templates = self._mask(different, idf)
+        calls.runtime.report("mask", len(different), len(different))
+        blanked = [
+            (context, template)
+            for (context, _), masked in templates.items()
+            for _, template in masked
+            if template.blanks
+        ]
+        filled = calls.infill(blanked, self._config)
+        few_documents = idf.documents < MIN_DOCUMENTS
+        notices = raised({Notice.UNTAGGED: not self._tagger.tags, Notice.FEW_DOCUMENTS: few_documents})
+        return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
+
+    def _mask(self, pairs: Sequence[Pair], idf: Idf) -> dict[Pair, Templates]:
+        """Make the templates of each (context, reference), section 2.1."""
+        words = self._tagger.tag(reference for _, reference in pairs)
+        context_words = self._tagger.lower_words(context for context, _ in pairs)
+        return {
+            (context, reference): make_templates(
+                reference, words[reference], context_words[context], idf, self._config
+            )
+            for context, reference in pairs
+        }
+
+    def _row_score(
+        self, row: Row, references: Sequence[AugmentedReference], encodings: Mapping[str, Encoding]
+    ) -> RowScore:
+        """Average the cosines with the texts of each reference, section 2.3."""
+        candidate = encodings[row.candidate]
+        texts = [[encodings[text] for text in reference.texts] for reference in references]
+        cosines = [tuple(float(candidate.vector @ text.vector) for text in of_one) for of_one in texts]
+        terms = paper(cosines, self._config)
+        scores = tuple(
+            ReferenceScore(reference, values, reference_score(values, self._config.q))
+            for reference, values in zip(references, cosines, strict=True)
+        )
+        human = [candidate, *(of_one[0] for of_one in texts)]
+        infills = [text for of_one in texts for text in of_one[1:]]
+        notices = encoding_notices([*human, *infills], len(human))
+        notices = notices.union(*(reference.notices for reference in references))
+        return RowScore(weighted_sum(terms), terms, scores, notices=notices, aspects=Aspects.of(terms))
+
+
+def _join_infills(
+    context: str,
+    reference: str,
+    templates: Templates,
+    filled: Mapping[tuple[str, Template], FilledTemplate],
+    notices: frozenset[Notice],
+) -> AugmentedReference:
+    """Join a reference with its infills; a template with nothing masked yields the reference itself."""
+    fillings = [filled.get((context, template)) for _, template in templates]
+    infills = tuple(
+        Infill(ratio, str(template), filling.text if filling else reference)
+        for (ratio, template), filling in zip(templates, fillings, strict=True)
+    )
+    cut = {
+        Notice.CONTEXT_CUT: any(filling and filling.context_cut for filling in fillings),
+        Notice.REFERENCE_CUT: any(filling and filling.reference_cut for filling in fillings),
+    }
+    return AugmentedReference(reference, infills, notices | raised(cut))

@@ -1,0 +1,221 @@
+"""`plus` and `fast`: what their terms ask of the models, and the scores and notices that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.errors import Notice
+from mars_score.metrics.plus import JUDGED_TERMS, Features, PlusConfig, plus, term_names
+from mars_score.models.running import one_blas_thread
+from mars_score.models.shipped_nli import SHIPPED
+from mars_score.rows import (
+    Aspects,
+    AugmentedReference,
+    Judgement,
+    LogProbability,
+    ReferenceScore,
+    Row,
+    RowScore,
+    SampleScore,
+    Verdict,
+    weighted_sum,
+)
+from mars_score.text import is_english, sentences, windows
+from mars_score.variants.base import Variant, encoding_notices, raised
+from mars_score.variants.judgements import judge, verdict_on
+
+if TYPE_CHECKING:
+    from mars_score.metrics.paper import Idf
+    from mars_score.models.calls import ModelCalls
+    from mars_score.models.encoder import Encoding
+    from mars_score.settings import Settings
+
+CHUNK_SIZE = 512  # rows scored together; bounds the memory of token vectors
+
+
+class PlusVariant(Variant):
+    """The weighted sum of terms in :mod:`mars_score.metrics.plus`."""
+
+    matches_tokens: ClassVar[bool] = True
+
+    def __init__(self, settings: Settings) -> None:
+        self._config = cast(PlusConfig, settings.config)
+
+    def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
+        """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
+        scores = []
+        for start in range(0, len(rows), CHUNK_SIZE):
+            plans = [plan_row(row, self._config, calls) for row in rows[start : start + CHUNK_SIZE]]
+            outputs = ask_models(plans, self._config, calls)
+            with one_blas_thread():
+                scores += [self._row_score(plan, outputs, calls) for plan in plans]
+        return scores
+
+    def _row_score(self, plan: Plan, outputs: Outputs, calls: ModelCalls) -> RowScore:
+        row = plan.row
+        if not row.candidate:
+            return RowScore(0.0)
+        features = make_features(plan, outputs)
+        terms = plus(features, self._config)
+        references = [
+            ReferenceScore(AugmentedReference(text), (recall,), recall)
+            for text, recall in zip(row.references, features.recalls, strict=True)
+        ]
+        model = calls.models.entailment_model
+        verdicts = [verdict_on(judgement, row, model) for judgement in features.judgements]
+        shown = tuple(verdict for verdict in verdicts if verdict)
+        return RowScore(
+            weighted_sum(terms),
+            terms,
+            tuple(references),
+            tuple(map(SampleScore, row.samples, features.sample_recalls)),
+            self._notices(plan, features, [outputs.encodings[text] for text in plan.texts], shown),
+            Aspects.of(terms, features.log_p, features.judgements),
+            shown,
+        )
+
+    def _notices(
+        self, plan: Plan, features: Features, encodings: Sequence[Encoding], verdicts: Sequence[Verdict]
+    ) -> frozenset[Notice]:
+        row, most = plan.row, self._config.max_sentences
+        flags = {
+            Notice.CONTEXT_CUT: features.log_p is not None and features.log_p.truncated,
+            Notice.NOT_ENGLISH: plan.is_unread,
+            Notice.SENTENCES_CUT: len(features.judgements) == most < len(sentences(row.candidate)),
+            Notice.CONTRADICTED: any(verdict.verdict == "contradicted" for verdict in verdicts),
+        }
+        return raised(flags) | encoding_notices(encodings, 1 + len(row.references))
+
+
+class Plan(NamedTuple):
+    """What the score of a row needs.
+
+    Attributes:
+        row: prepared.
+        terms: names of its terms.
+        is_unread: whether terms are left out as the NLI model does not know the row's language.
+        windows: of the context, where that is a term.
+    """
+
+    row: Row
+    terms: frozenset[str]
+    is_unread: bool
+    windows: Sequence[str]
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts that are compared by their tokens."""
+        return [self.row.candidate, *self.row.references, *self.row.samples] if self.row.candidate else []
+
+
+class Outputs(NamedTuple):
+    """The model outputs of some rows, each different text once.
+
+    Attributes:
+        encodings: of candidates, references and samples.
+        tokens: token vectors of these, (tokens, dimensions), in float32 or better.
+        windows: of each context the vectors of its windows, (windows, dimensions).
+        log_p: of (context, candidate).
+        judgements: of each row that is judged.
+    """
+
+    encodings: Mapping[str, Encoding]
+    tokens: Mapping[str, NDArray[Any]]
+    windows: Mapping[str, NDArray[Any]]
+    log_p: Mapping[tuple[str, str], LogProbability]
+    judgements: Mapping[Row, Sequence[Judgement]]
+
+
+def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
+    """Decide what the score of a row needs."""
+    terms = term_names(row, config)
+    # Shipped NLI models know English alone; data records are not used to find the language.
+    texts = [*row.references, *([row.context] if row.task != "data" else [])]
+    reads_language = calls.models.entailment_model not in SHIPPED or is_english(" ".join(texts))
+    is_unread = not reads_language and not terms.isdisjoint(JUDGED_TERMS)
+    parts = windows(row.context, config.window_words) if "context" in terms else ()
+    return Plan(row, terms if reads_language else terms - JUDGED_TERMS, is_unread, parts)
+
+
+def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> Outputs:
+    """Call the models for some rows, each different text once.
+
+    Raises:
+        ModelUnavailableError: a model cannot be loaded, or has no token vectors.
+        UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
+    """
+    encodings = calls.encode((text for plan in plans for text in plan.texts), tokens=True)
+    by_context = {plan.row.context: plan.windows for plan in plans if plan.windows}
+    vectors = calls.encode(part for parts in by_context.values() for part in parts)
+    likely = [(plan.row.context, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
+    log_p = calls.log_probability(likely, config.max_context_tokens)
+    judged = list(dict.fromkeys(plan.row for plan in plans if not plan.terms.isdisjoint(JUDGED_TERMS)))
+    return Outputs(
+        encodings,
+        {text: widened_tokens(encoding) for text, encoding in encodings.items()},
+        {context: np.stack([vectors[part].vector for part in parts]) for context, parts in by_context.items()},
+        log_p,
+        dict(zip(judged, judge(judged, config, calls), strict=True)),
+    )
+
+
+def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[Features]:
+    """Compute the features of prepared rows, none of which has a blank candidate."""
+    plans = [plan_row(row, config, calls) for row in rows]
+    outputs = ask_models(plans, config, calls)
+    with one_blas_thread():
+        return [make_features(plan, outputs) for plan in plans]
+
+
+def make_features(plan: Plan, outputs: Outputs) -> Features:
+    """Take the features of a row, whose candidate is not blank, from the model outputs."""
+    row, terms, vectors = plan.row, plan.terms, outputs.encodings
+
+    def recall(text: str) -> float:
+        # Equal texts have recall 1, even if the tokenizer drops all of them.
+        return 1.0 if text == row.candidate else token_recall(outputs.tokens[row.candidate], outputs.tokens[text])
+
+    def context_cosine(text: str) -> float:
+        return float((outputs.windows[row.context] @ vectors[text].vector).max())
+
+    has_context = "context" in terms
+    near = [context_cosine(text) for text in row.references] if has_context else []
+    candidate = vectors[row.candidate].vector
+    return Features(
+        row,
+        terms,
+        recalls=[recall(text) for text in row.references],
+        sample_recalls=[recall(text) for text in row.samples] if "samples" in terms else [],
+        reference_cosines=[float(candidate @ vectors[text].vector) for text in row.references]
+        if "sentences" in terms
+        else [],
+        context_cosine=context_cosine(row.candidate) if has_context else None,
+        reference_context_cosine=sum(near) / len(near) if near else 0.0,
+        log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
+        judgements=outputs.judgements.get(row, ()),
+    )
+
+
+def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
+    """Return the mean over the reference's tokens of their largest cosine with a token of the candidate.
+
+    The recall of BERTScore (Zhang et al. 2020, https://openreview.net/forum?id=SkeHuCVFDr); 0 where one of them
+    has no token.
+
+    Args:
+        candidate: unit vectors, (tokens, dimensions); zeros for an unknown token, which matches nothing.
+        reference: unit vectors, (tokens, dimensions).
+    """
+    if not (len(candidate) and len(reference)):
+        return 0.0
+    return float((reference @ candidate.T).max(axis=1).mean())
+
+
+def widened_tokens(encoding: Encoding) -> NDArray[Any]:
+    """Return the token vectors of an encoding in float32 or better."""
+    assert encoding.tokens is not None, "encoded without token vectors"
+    return encoding.tokens.astype(np.promote_types(encoding.tokens.dtype, np.float32), copy=False)
