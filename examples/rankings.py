@@ -1,6 +1,6 @@
 """Score the examples of the Space and print which of them are ranked as they should be.
 
-Usage: python examples/rankings.py [FILE] [--preset NAME ...] [--variant NAME ...]
+Usage: python -m examples.rankings [FILE] [--preset NAME ...] [--variant NAME ...]
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 from mars_score import MarsScorer
 from mars_score.presets import PRESETS
 from mars_score.settings import CONFIGS, REFERENCE_FREE
-from mars_score.space.questions import PageExample, read_examples
+from space.questions import PageExample, read_examples
 
 
 def main(argv: Sequence[str] | None = None) -> int:

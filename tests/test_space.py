@@ -23,12 +23,12 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS, Term
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
-from mars_score.space import limits, questions
-from mars_score.space.answer import METRICS, Answerer
-from mars_score.space.layout import VALUES, Handlers, build
-from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
-from mars_score.space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
-from mars_score.space.questions import (
+from space import limits, questions
+from space.answer import METRICS, Answerer
+from space.layout import VALUES, Handlers, build
+from space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
+from space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
+from space.questions import (
     CHOICES,
     DEFAULTS,
     PRESET,

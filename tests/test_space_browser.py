@@ -15,7 +15,7 @@ import pytest
 from test_readme import assert_printed
 
 from docs.pictures import make
-from mars_score.space.questions import read_examples
+from space.questions import read_examples
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from mars_score.models.wheels import is_wheel, wheel_folder
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
-from mars_score.space.limits import ELSEWHERE, Refused
+from space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
 PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed

@@ -10,8 +10,8 @@ from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.progress import Progress
 from mars_score.results import MarsResult, augmented_to_dict
 from mars_score.scorer import MarsScorer
-from mars_score.space.limits import place_of
-from mars_score.space.questions import VARIANT, Question
+from space.limits import place_of
+from space.questions import VARIANT, Question
 
 # The question says itself that its context is blank; more references than it has cannot be given here.
 _NOT_SHOWN = {BLANK_CONTEXT, FEW_DOCUMENTS}

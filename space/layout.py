@@ -16,9 +16,9 @@ import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
-from mars_score.space.answer import Answer, Answerer
-from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
-from mars_score.space.pages import (
+from space.answer import Answer, Answerer
+from space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
+from space.pages import (
     SCORING,
     WAITING,
     compared_page,
@@ -27,7 +27,7 @@ from mars_score.space.pages import (
     problem_page,
     ranking_page,
 )
-from mars_score.space.questions import (
+from space.questions import (
     CHOICES,
     DEFAULTS,
     LIMITS,

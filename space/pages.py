@@ -7,7 +7,7 @@ from html import escape
 from mars_score.explanation import LEGEND, match_page, verdict_page
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, Infill, RowScore
-from mars_score.space.answer import METRICS, Answer, quoted
+from space.answer import METRICS, Answer, quoted
 
 # What the terms of a score are (mars_score.rows.Term), in plain words.
 TERMS = {
