@@ -17,7 +17,7 @@ import gradio as gr
 from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
 from space.answer import Answer, Answerer
-from space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
+from space.limits import WAITING_CALLS, Refused, WorkLimit, place_of
 from space.pages import (
     SCORING,
     WAITING,
@@ -43,7 +43,7 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 <p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
-_LIMITED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": MODEL}
+_LIMITED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 _AT_ONCE: dict[str, Any] = {"queue": False, "show_progress": "hidden", **_PRIVATE}
 _SCORING: dict[str, Any] = {"show_progress": "hidden", **_LIMITED, **_PRIVATE}  # the page itself says so
 # What a visitor sets, in the order of the page.
@@ -185,9 +185,7 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
         if examples:
             page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
         gr.api(handlers.api, api_name="score", **_LIMITED)
-    page.queue(api_open=False)
-    page._queue = FairQueue(page)
-    return page
+    return page.queue(max_size=WAITING_CALLS, api_open=False)
 
 
 def _returning(value: Any) -> str:
