@@ -294,7 +294,7 @@ def test_idf_of_the_papers_mars_is_counted_over_given_documents():
 
 
 @pytest.mark.parametrize(
-    ("rivals", "said"),
+    ("rivals", "ending"),
     [
         ({}, "MARS plus puts “a” first, by the context."),
         ({"MARS paper": (1, 0), "BLEU": (1, 1)}, "first; MARS paper and BLEU agree."),
@@ -303,10 +303,10 @@ def test_idf_of_the_papers_mars_is_counted_over_given_documents():
         (dict.fromkeys(("MARS paper", "BLEU", "ROUGE-L"), (1, 0)), "first; MARS paper, BLEU and ROUGE-L agree."),
     ],
 )
-def test_ranks_and_headline(rivals, said):
+def test_ranks_and_headline(rivals, ending):
     assert ranks_of([0.5, 0.9, 0.5]) == [2, 1, 2]
     page = headline(replace(answer("a", "b"), scores={"MARS plus": (0.9, 0.1), **rivals}))
-    assert re.sub("</?b>", "", page).endswith(said)
+    assert re.sub("</?b>", "", page).endswith(ending)
     assert "Add more" in headline(answer("a"))
 
 
@@ -375,8 +375,7 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
 
 
 def test_a_notice_names_its_candidates(handlers):
-    one, two = "x" * 1_400, "a b c d e f"
-    notices = handlers.page(visitor(), *typed(STORY, "r", f"{two}\n{one}")).notices
+    notices = handlers.page(visitor(), *typed(STORY, "r", f"a b c d e f\n{'x' * 1_400}")).notices
     assert f"“{'x' * 50} …”: a text is longer" in notices
     assert "a b c" not in notices
     long = "a " * 2_400
