@@ -35,7 +35,7 @@ test-slow: install
 
 # The fast tests with the lines that none of them runs; it takes about a third longer.
 coverage: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov=mars_score \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov=mars_score --cov=space \
 		--cov-report=term-missing:skip-covered $(ARGS)
 
 # The tests with the newest releases of all packages, in an environment of their own, made anew: for a nightly check.

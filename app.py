@@ -23,10 +23,10 @@ try:
 
     from mars_score.data.files import read_rows
     from mars_score.explanation import CSS as WORDS_CSS
-    from mars_score.space import limits
-    from mars_score.space.answer import Answerer
-    from mars_score.space.layout import CSS, Handlers, build, theme
-    from mars_score.space.questions import CHOICES, read_examples
+    from space import limits
+    from space.answer import Answerer
+    from space.layout import CSS, Handlers, build, theme
+    from space.questions import CHOICES, read_examples
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
 

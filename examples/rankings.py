@@ -1,6 +1,6 @@
 """Score the examples of the Space and print which of them are ranked as they should be.
 
-Usage: python examples/rankings.py [FILE] [--preset NAME ...] [--variant NAME ...]
+Usage: python -m examples.rankings [FILE] [--preset NAME ...] [--variant NAME ...]
 """
 
 import argparse
@@ -12,14 +12,14 @@ from pathlib import Path
 from mars_score import MarsScorer
 from mars_score.presets import PRESETS
 from mars_score.settings import CONFIGS
-from mars_score.space.questions import PageExample, read_examples
+from space.questions import PageExample, read_examples
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 where every ranking is as its example says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    own = Path(__file__).parent / "space.json"
-    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", default=own, help="default: space.json")
+    default = Path(__file__).parent / "space.json"
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", default=default, help="default: space.json")
     parser.add_argument("--preset", nargs="+", choices=PRESETS, default=["mini"])
     parser.add_argument("--variant", nargs="+", choices=CONFIGS, default=["plus"])
     args = parser.parse_args(argv)
@@ -44,8 +44,8 @@ def score(example: PageExample, preset: str, variant: str) -> bool:
     tasks = None if variant == "paper" else question.task
     result = scorer.score(question.candidates, references, [question.context] * count, tasks=tasks, explain=True)
     right = example.is_right(result.scores)
-    said = "" if right != example.fails else ", which the example does not say"
-    print(f"{preset} {variant} {'right' if right else 'wrong'}{said}: {example.title}")
+    surprise = "" if right != example.fails else ", which the example does not say"
+    print(f"{preset} {variant} {'right' if right else 'wrong'}{surprise}: {example.title}")
     for rank, row, explanation in zip(example.ranks, result.row_scores, result.explanations, strict=True):
         terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
         print(f"  rank {rank} score {row.score:.3f} {explanation.candidate}\n    {terms}")

@@ -182,6 +182,6 @@ def nothing_loaded():
 @pytest.fixture
 def tiny_space(tiny_preset, llama):
     """The Space's preset is of tiny models."""
-    from mars_score.space.questions import PRESET
+    from space.questions import PRESET
 
     tiny_preset(PRESET, llama)

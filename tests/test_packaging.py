@@ -124,13 +124,15 @@ def test_the_wheel_works_in_another_environment(monkeypatch, tmp_path):
     """Built, installed into a new virtual environment and used from a foreign folder, offline."""
     monkeypatch.delenv("PYTHONPATH", raising=False)  # new processes get nothing of this checkout
     source = tmp_path / "source"
-    shutil.copytree(ROOT / "mars_score", source / "mars_score", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("mars_score", "space"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("mars_metric.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     run(sys.executable, "-m", "build", "--outdir", str(tmp_path), str(source))  # from a source distribution
     [built] = tmp_path.glob("*.whl")
     new = Environment(tmp_path / "venv")
     new.pip("install", "--quiet", "--no-deps", "--no-compile", str(built))
+    assert not (new.packages / "space").exists()  # the Space runs from its own repository
     [wheel] = distributions(name="mars-score", path=[str(new.packages)])
     new.link(wheel.requires, "mini")
     new.pip("check")  # with these no requirement is left open

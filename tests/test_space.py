@@ -4,10 +4,7 @@ import json
 import re
 import subprocess
 import sys
-import threading
-import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +20,12 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS, Term
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
-from mars_score.space import limits, questions
-from mars_score.space.answer import METRICS, Answerer
-from mars_score.space.layout import VALUES, Handlers, build
-from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
-from mars_score.space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
-from mars_score.space.questions import (
+from space import layout, limits, questions
+from space.answer import METRICS, Answerer
+from space.layout import VALUES, Handlers, build
+from space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
+from space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
+from space.questions import (
     CHOICES,
     DEFAULTS,
     PRESET,
@@ -224,99 +221,26 @@ def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
         Handlers(Answerer(), WorkLimit(call_seconds=0)).api("c", ["a"], ["not yet scored"], request=visitor())
 
 
-class Waiting(Answerer):
-    """Answers a call when it may, or stops when its client has left."""
-
-    def __init__(self):
-        super().__init__()
-        self.started, self.may_end, self.stopped = [], threading.Event(), threading.Event()
-
-    def answer(self, question, progress):
-        self.started.append(question.context)
-        try:
-            while not self.may_end.wait(0.05):
-                progress("step", 0, 0)
-        except Refused:
-            self.stopped.set()
-            raise
-        return super().answer(question)
-
-
 @contextmanager
-def serving(answerer):
-    """Serve a page on a real server, where each visitor names an address; the client of its API."""
-    page = build(Handlers(answerer), [])
+def serving(handlers):
+    """Serve a page on a real server; yield a client of its API."""
+    page = build(handlers, [])
     _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
     try:
         with httpx.Client(base_url=f"{url}gradio_api/", timeout=30) as client:
             yield client
     finally:
-        answerer.may_end.set()
         page.close()
 
 
-def ask(client, context, address="203.0.113.1"):
-    texts = {"data": [context, ["a"], ["x"], None, None]}
-    return client.post("call/score", json=texts, headers={"X-Forwarded-For": address})
+def ask(client, context):
+    return client.post("call/score", json={"data": [context, ["a"], ["x"], None, None]})
 
 
-def listen(client, asked):
-    """The answer, or what of it is there after 20 seconds and a heartbeat."""
-    lines, end = [], time.monotonic() + 20
-    with client.stream("GET", f"call/score/{asked.json()['event_id']}") as answer:
-        for line in answer.iter_lines():
-            lines.append(line)
-            if time.monotonic() > end:
-                break
-    return "\n".join(lines)
-
-
-def eventually(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
-
-
-def test_work_stops_when_the_client_leaves():
-    answerer = Waiting()
-    with serving(answerer) as client:
-        event = ask(client, "c").json()["event_id"]
-        with client.stream("GET", f"call/score/{event}"):
-            assert eventually(lambda: answerer.started)
-            assert not answerer.stopped.wait(1)
-        assert answerer.stopped.wait(10)
-
-
-def test_one_address_has_two_jobs_and_the_second_waits_for_others():
-    answerer = Waiting()
-    with ThreadPoolExecutor(4) as pool, serving(answerer) as client:
-        asked = [ask(client, "first"), ask(client, "second")]
-        assert ask(client, "third").status_code == 503
-        asked.append(ask(client, "other", "203.0.113.2"))
-        answers = [pool.submit(listen, client, one) for one in asked]
-        assert eventually(lambda: answerer.started)
-        answerer.may_end.set()
-        assert ["event: complete" in answer.result() for answer in answers] == [True] * 3
-        assert answerer.started == ["first", "other", "second"]
-        assert ask(client, "third").status_code == 200
-
-
-def test_a_job_to_whose_answer_nobody_listens_is_dropped(monkeypatch):
-    monkeypatch.setattr(limits, "UNHEARD_SECONDS", 0.5)
-    answerer = Waiting()
-    with ThreadPoolExecutor(1) as pool, serving(answerer) as client:
-        ask(client, "running")
-        ask(client, "waiting")
-        heard = ask(client, "heard", "203.0.113.2")
-        answer = pool.submit(listen, client, heard)
-        assert answerer.stopped.wait(10)
-        assert eventually(lambda: len(answerer.started) == 2)
-        time.sleep(2)  # A job to which somebody listens stays.
-        answerer.may_end.set()
-        assert "event: complete" in answer.result()
-        assert answerer.started == ["running", "heard"]
-        assert ask(client, "again").status_code == 200
+def test_the_queue_has_a_limit(handlers, monkeypatch):
+    monkeypatch.setattr(layout, "WAITING_CALLS", 0)
+    with serving(handlers) as client:
+        assert ask(client, "c").status_code == 503
 
 
 def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
@@ -324,12 +248,13 @@ def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
     monkeypatch.setattr(traceback, "print_exception", traceback.print_exception)
     limits.hide_texts()
 
-    class Broken(Waiting):
+    class Broken(Answerer):
         def answer(self, question, progress):
             raise RuntimeError(question.context)
 
-    with serving(Broken()) as client:
-        assert "event: error" in listen(client, ask(client, "a secret"))
+    with serving(Handlers(Broken())) as client:
+        event = ask(client, "a secret").json()["event_id"]
+        assert "event: error" in client.get(f"call/score/{event}").text
         radio = {"data": typed("a secret", "a", "x", task="a secret"), "fn_index": 1, "session_hash": "s"}
         assert client.post("queue/join", json=radio).status_code == 200
         assert "process_completed" in client.get("queue/data", params={"session_hash": "s"}).text
@@ -369,7 +294,7 @@ def test_idf_of_the_papers_mars_is_counted_over_given_documents():
 
 
 @pytest.mark.parametrize(
-    ("rivals", "said"),
+    ("rivals", "ending"),
     [
         ({}, "MARS plus puts “a” first, by the context."),
         ({"MARS paper": (1, 0), "BLEU": (1, 1)}, "first; MARS paper and BLEU agree."),
@@ -378,10 +303,10 @@ def test_idf_of_the_papers_mars_is_counted_over_given_documents():
         (dict.fromkeys(("MARS paper", "BLEU", "ROUGE-L"), (1, 0)), "first; MARS paper, BLEU and ROUGE-L agree."),
     ],
 )
-def test_ranks_and_headline(rivals, said):
+def test_ranks_and_headline(rivals, ending):
     assert ranks_of([0.5, 0.9, 0.5]) == [2, 1, 2]
     page = headline(replace(answer("a", "b"), scores={"MARS plus": (0.9, 0.1), **rivals}))
-    assert re.sub("</?b>", "", page).endswith(said)
+    assert re.sub("</?b>", "", page).endswith(ending)
     assert "Add more" in headline(answer("a"))
 
 
@@ -450,8 +375,7 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
 
 
 def test_a_notice_names_its_candidates(handlers):
-    one, two = "x" * 1_400, "a b c d e f"
-    notices = handlers.page(visitor(), *typed(STORY, "r", f"{two}\n{one}")).notices
+    notices = handlers.page(visitor(), *typed(STORY, "r", f"a b c d e f\n{'x' * 1_400}")).notices
     assert f"“{'x' * 50} …”: a text is longer" in notices
     assert "a b c" not in notices
     long = "a " * 2_400

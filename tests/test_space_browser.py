@@ -15,7 +15,7 @@ import pytest
 from test_readme import assert_printed
 
 from docs.pictures import make
-from mars_score.space.questions import read_examples
+from space.questions import read_examples
 
 pytestmark = pytest.mark.slow
 
@@ -261,8 +261,8 @@ def test_the_api_refuses_without_giving_anything_away(space, change):
     assert "site-packages" not in message
 
 
-def test_one_address_cannot_fill_the_queue_nor_send_or_read_files(space):
-    """With a new session for each request; others are answered meanwhile."""
+def test_an_address_sends_few_requests_and_neither_sends_nor_reads_files(space):
+    """With a new session for each request; others are answered afterwards."""
     flood = httpx.Client(base_url=f"{space[0]}/gradio_api/", headers=new_visitor(), timeout=60)
     assert flood.post("queue/join", content=b"x" * 2_000_000).status_code == 413
     assert flood.post("upload", files={"files": ("x.csv", b"x")}).status_code == 403
@@ -272,7 +272,7 @@ def test_one_address_cannot_fill_the_queue_nor_send_or_read_files(space):
     joined = [flood.post("call/score", json={"data": data, "session_hash": f"s{number}"}) for number in range(100)]
     statuses = [answer.status_code for answer in joined]
     assert statuses.count(429) >= 40
-    assert set(statuses) == {200, 429, 503}  # Where two are in the queue, others are refused with 503.
+    assert set(statuses) == {200, 429}
     assert client(space[0]).predict(**QUESTION, api_name="/score")["ranking"]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from mars_score import explanation
-from mars_score.space.layout import CSS, theme
+from space.layout import CSS, theme
 
 LEAST = 4.5
 RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mars_score.space.answer import Answerer
-from mars_score.space.questions import CHOICES, read_examples
+from space.answer import Answerer
+from space.questions import CHOICES, read_examples
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "space.json"
 

@@ -1,4 +1,4 @@
-"""Answers to questions, which are all that the page and the API show, and the class that computes them."""
+"""Compute the answers that the page and the API show."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.progress import Progress
 from mars_score.results import MarsResult
 from mars_score.scorer import MarsScorer
-from mars_score.space.limits import place_of
-from mars_score.space.questions import VARIANT, Question
+from space.limits import place_of
+from space.questions import VARIANT, Question
 
-# The question says itself that its context is blank; more references than it has cannot be given here.
+# The question's own notices tell of a blank context, and visitors cannot add documents.
 _NOT_SHOWN = {BLANK_CONTEXT, FEW_DOCUMENTS}
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class ShownMetric(NamedTuple):
 
     Attributes:
         key: its name in the API.
-        meaning: what its scores are.
+        meaning: the range and meaning of its scores.
         full: the score that fills a bar.
     """
 
@@ -45,10 +45,10 @@ class Answer:
     """A question and its scores.
 
     Attributes:
-        question: what was asked.
+        question: the texts and settings.
         plus: the result of MARS plus.
-        paper: the result of the paper's MARS, where it was asked for.
-        scores: by metric, MARS plus first, in the order of the candidates.
+        paper: the result of the paper's MARS, if the question asks for it.
+        scores: the scores of the candidates by metric, MARS plus first.
     """
 
     question: Question
@@ -63,19 +63,19 @@ class Answer:
 
     @property
     def notices(self) -> list[str]:
-        """Return sentences on what was left out and on how candidates were scored, each once."""
-        texts = self.question.candidates
-        notices = [notice for result in self._results for notice in _notices_of(result, texts)]
+        """Return different sentences on what was left out and on how candidates were scored."""
+        candidates = self.question.candidates
+        notices = [notice for result in self._results for notice in _notices_of(result, candidates)]
         return list(dict.fromkeys((*self.question.notices, *notices)))
 
     @property
     def order(self) -> list[int]:
-        """Return the candidates by falling score of MARS plus."""
+        """Return the indices of the candidates, highest score of MARS plus first."""
         scores = self.plus.scores
         return sorted(range(len(scores)), key=lambda index: -scores[index])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the API: candidates best first, and the augmented references of `paper`."""
+        """Return plain data for the API: the candidates, best first, and the augmented references of `paper`."""
         ranking = [
             {
                 "candidate": self.question.candidates[index],
@@ -99,7 +99,7 @@ class Answer:
 
 
 def quoted(text: str) -> str:
-    """Quote the beginning of a text, to name it."""
+    """Quote the beginning of a text, which names it."""
     words = text.split()
     start = " ".join(words[:5])[:50]
     more = "" if len(words) <= 5 and len(start) == len(" ".join(words)) else " …"
@@ -107,7 +107,7 @@ def quoted(text: str) -> str:
 
 
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
-    """Return the notices of a result, each with the candidates that it concerns."""
+    """Return each notice of a result with the candidates that it concerns."""
     concerned: dict[str, list[str]] = {notice: [] for notice in NOTICES}
     for text, row in zip(candidates, result.rows, strict=True):
         for notice in sorted(row.notices - _NOT_SHOWN):
@@ -123,14 +123,15 @@ class Answerer:
     """Answers many visitors, who share the loaded models; each model is used by one thread at a time."""
 
     def __init__(self, documents: Sequence[str] | None = None) -> None:
-        """Take the texts over which IDF is counted for the paper's MARS; None: the references of a question."""
+        """Take the texts over which the paper's MARS counts IDF; None: it counts over a question's references."""
         self._documents = documents
-        self._prepared: dict[Question, Answer] = {}  # with or without the paper's MARS
+        # Keys do not ask for the paper's MARS; answers may have it.
+        self._prepared: dict[Question, Answer] = {}
 
     def answer(self, question: Question, progress: Progress | None = None) -> Answer:
         """Score by MARS plus, the paper's MARS if asked for, and BLEU and ROUGE-L if there are references.
 
-        What ``progress`` raises stops the work.
+        An exception of ``progress`` stops the work.
         """
         candidates, references = question.candidates, question.references
         count = len(candidates)
@@ -150,12 +151,12 @@ class Answerer:
         return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:
-        """Return the answer to an example, which may have the paper's scores without being asked for them."""
+        """Return the prepared answer to an example, or None; it may hold the paper's scores unasked."""
         answer = self._prepared.get(replace(question, paper=False))
         return answer if answer and (answer.paper or not question.paper) else None
 
     def prepare(self, questions: Iterable[Question]) -> None:
-        """Answer examples and keep their answers; an example that fails is logged."""
+        """Answer examples and keep their answers; log those that fail."""
         for question in questions:
             try:
                 self._prepared[replace(question, paper=False)] = self.answer(question)

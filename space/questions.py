@@ -1,4 +1,4 @@
-"""Questions of visitors: texts and settings, checked; no name of a model and no path is among the settings."""
+"""Check the texts and settings of visitors; no setting is the name of a model or a path."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from mars_score.models.wheels import is_wheel, wheel_folder
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
-from mars_score.space.limits import ELSEWHERE, Refused
+from space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
-PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
-# How many texts there may be, and of how many characters.
+PAPER_CHARACTERS = 400  # of all references together; the paper's MARS fills the blanks of longer ones for minutes
+# The greatest number of texts, and of characters in each.
 LIMITS = {"references": (4, 600), "candidates": (12, 1_500), "samples": (4, 600)}
 WITHOUT_REFERENCES = (
     "There is no reference, so the candidates are scored by the context alone. Such scores agree less with people "
@@ -28,9 +28,9 @@ WITHOUT_REFERENCES = (
 
 
 def space_presets() -> tuple[str, ...]:
-    """Return the presets that visitors can choose, the usual one first.
+    """Return the presets that visitors can choose, the default first.
 
-    They are ``MARS_PRESET`` alone where it is set; else those whose models are installed; else ``"base"``.
+    They are ``MARS_PRESET`` alone if it is set; else those whose models are installed; else ``"base"``.
     """
     if chosen := os.environ.get("MARS_PRESET"):
         return (chosen,)
@@ -55,26 +55,26 @@ SCORER_SETTINGS = ("reference_aggregation", "use_context")  # of mars_score.sett
 DEFAULTS: dict[str, Any] = {
     "task": TASKS[0],
     "preset": PRESET,
-    **{name: dict(resolve_settings(PRESET, VARIANT).items())[name] for name in SCORER_SETTINGS},
+    **{name: value for name, value in resolve_settings(PRESET, VARIANT).items() if name in SCORER_SETTINGS},
     "paper": False,
 }
 
 
 @dataclass(frozen=True)
 class Question:
-    """Texts and settings of one visitor.
+    """The texts and settings of a visitor.
 
     Attributes:
         context: the text before the candidates.
-        references: good texts by people; none: the context alone counts.
+        references: good texts by people; if empty, the context alone counts.
         candidates: texts to score.
-        samples: texts that others wrote for the context.
+        samples: texts that other systems wrote for the context.
         task: one of :data:`mars_score.rows.TASKS`.
         preset: one of :data:`CHOICES`.
         reference_aggregation: a setting of the package.
         use_context: a setting of the package.
-        paper: whether to compute the paper's MARS, too.
-        notices: what was left out.
+        paper: whether to compute the paper's MARS too.
+        notices: sentences on what was left out.
 
     Raises:
         Refused: the settings need references and there are none, or the paper's MARS would take minutes.
@@ -104,7 +104,7 @@ class Question:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings of MarsScorer."""
+        """Return the settings for MarsScorer."""
         return {name: getattr(self, name) for name in SCORER_SETTINGS}
 
 
@@ -119,7 +119,7 @@ def read_question(
     """Check texts and settings; references, candidates and samples are lists or have one text per line.
 
     Args:
-        context: a text; None or a blank one: there is none.
+        context: a text; None or a blank text: no context.
         references: up to four.
         candidates: up to twelve.
         samples: up to four.
@@ -130,9 +130,9 @@ def read_question(
     """
     if not isinstance(context, str | None):
         raise Refused("The context must be a text.")
-    context = whole(context or "")
+    context = _encodable(context or "")
     columns = zip(LIMITS, (references, candidates, samples), strict=True)
-    sent = {name: _texts(name, column) for name, column in columns}
+    sent = {name: _read_texts(name, column) for name, column in columns}
     texts = {name: tuple(text for text in lines if not values.is_blank(text)) for name, lines in sent.items()}
     _check_texts(context, texts)
     left_out = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
@@ -141,7 +141,7 @@ def read_question(
         "The context is empty, so only the references count." if values.is_blank(context) else "",
         "" if texts["references"] else WITHOUT_REFERENCES,
     )
-    fields: dict[str, Any] = {**texts, **_checked(settings or {})}
+    fields: dict[str, Any] = {**texts, **_check_settings(settings or {})}
     return Question(context, **fields, notices=tuple(filter(None, notices)))
 
 
@@ -157,7 +157,7 @@ def _check_texts(context: str, texts: Mapping[str, Sequence[str]]) -> None:
         _check_length(f"A {name.removesuffix('s')} has", texts[name], length)
 
 
-def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if unknown := [str(name)[:40] for name in settings if name not in DEFAULTS]:
             raise ValueError(f"there is no {', '.join(unknown)} here, but {', '.join(DEFAULTS)}")
@@ -180,30 +180,30 @@ def _check_length(what: str, texts: Sequence[str], limit: int) -> None:
         )
 
 
-def whole(text: str) -> str:
+def _encodable(text: str) -> str:
     """Replace NUL and unpaired surrogates, which cannot be encoded, by U+FFFD."""
     return values.whole(text).replace("\0", "\ufffd")
 
 
-def _texts(name: str, value: Any) -> list[str]:
+def _read_texts(name: str, value: Any) -> list[str]:
     if isinstance(value, str):
         text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # blank lines at the end are no texts
         value = text.split("\n") if text else None
     if not isinstance(value, list | tuple | None) or not all(isinstance(text, str) for text in value or ()):
         raise Refused(f"The {name} must be a list of texts.")
-    return [whole(text.strip()) for text in value or ()]
+    return [_encodable(text.strip()) for text in value or ()]
 
 
 @dataclass(frozen=True)
 class PageExample:
-    """A question to try, whose right ranking is known.
+    """A question to try, with its right ranking.
 
     Attributes:
-        title: of its button.
+        title: the text of its button.
         hint: what to look at.
         question: texts and settings.
-        ranks: of the candidates in the right ranking, 1 for the best; equal ones may come in any order.
-        fails: whether MARS plus ranks the candidates otherwise, as the hint says.
+        ranks: the right rank of each candidate, 1 for the best; candidates of equal rank may come in any order.
+        fails: whether MARS plus ranks the candidates wrongly; then the hint says so.
     """
 
     title: str

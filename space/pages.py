@@ -1,4 +1,4 @@
-"""Answers as HTML; texts of visitors and models are escaped here."""
+"""Show answers as HTML; texts of visitors and models are escaped here."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -7,7 +7,7 @@ from html import escape
 from mars_score.explanation import LEGEND, match_page, verdict_page
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, Infill, RowScore
-from mars_score.space.answer import METRICS, Answer, quoted
+from space.answer import METRICS, Answer, quoted
 
 # What the terms of a score are (mars_score.rows.Term), in plain words.
 TERMS = {
@@ -25,7 +25,7 @@ SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
 
 
 def hint_page(hint: str) -> str:
-    """Show what to look at in an example, if there is something."""
+    """Show the hint of an example; nothing if it is empty."""
     return f"<p>{escape(hint)}</p>" if hint else ""
 
 
@@ -35,7 +35,7 @@ def problem_page(message: str) -> str:
 
 
 def ranking_page(answer: Answer) -> str:
-    """Show the candidates, best first, each as a card; that of the best one is open."""
+    """Show the candidates as cards, best first; the first card is open."""
     items = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
     return (
         f'<p class="mars-headline">{headline(answer)}</p>{_meanings(answer)}<ol class="mars-ranking">{items}</ol>'
@@ -43,7 +43,7 @@ def ranking_page(answer: Answer) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Say which candidate is first by which metric."""
+    """Say which candidate each metric puts first."""
     ranks = {name: ranks_of(scores) for name, scores in answer.scores.items()}
     plus, *rivals = ranks
     if len(ranks[plus]) < 2:
@@ -64,7 +64,7 @@ def headline(answer: Answer) -> str:
 
 
 def ranks_of(scores: Sequence[float]) -> list[int]:
-    """Return the rank of each score, 1 for the highest; equal scores share one."""
+    """Return the rank of each score, 1 for the highest; equal scores share a rank."""
     return [1 + sum(other > score for other in scores) for score in scores]
 
 
@@ -83,7 +83,7 @@ def _meanings(answer: Answer) -> str:
 
 
 def _card(answer: Answer, index: int, place: int) -> str:
-    """Show a candidate with its scores; opened, also why it has them."""
+    """Show a candidate with its scores; the opened card also explains them."""
     plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     return (
@@ -96,7 +96,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
 
 
 def _score(name: str, scores: Sequence[float], index: int) -> str:
-    """Show a score: that of MARS plus, by which the cards are sorted, as a bar; others with their rank."""
+    """Show the score of MARS plus, by which the cards are sorted, as a bar, and other scores with their rank."""
     full = METRICS[name].full
     number = f'<span class="mars-number">{_minus(f"{scores[index]:.{1 if full > 1 else 3}f}")}</span>'
     label = f'<span class="mars-name">{name}</span>'
@@ -142,7 +142,7 @@ def notices_page(notices: Sequence[str]) -> str:
 
 
 def compared_page(answer: Answer) -> str:
-    """Show references and infills of the paper's MARS, if it was computed, with the candidates' similarities."""
+    """Show references and infills of the paper's MARS with the candidates' similarities; nothing without it."""
     if not answer.paper:
         return ""
     head = "".join(
@@ -160,12 +160,12 @@ def compared_page(answer: Answer) -> str:
 
 
 def _blocks(answer: Answer, result: MarsResult) -> str:
-    """Make a part of the table for each reference."""
+    """Show a block of the table for each reference."""
     rows = [result.rows[index].references for index in answer.order]
     blocks = ""
     for scores in zip(*rows, strict=True):
         lines = ""
-        for label, index, text in _texts(scores[0].augmented):
+        for label, index, text in _compared_texts(scores[0].augmented):
             values = [score.similarities[index] for score in scores]
             cells = "".join(_similarity(place, value, max(values)) for place, value in enumerate(values, 1))
             lines += f'<tr><th scope="row"><small>{label}</small>{text}</th>{cells}</tr>'
@@ -173,12 +173,12 @@ def _blocks(answer: Answer, result: MarsResult) -> str:
     return blocks
 
 
-def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
-    """List a reference and its different infills: label, index into the similarities, and HTML."""
+def _compared_texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
+    """List a reference and its different infills: label, index of the similarity, and HTML."""
     texts = [("reference", 0, escape(augmented.reference))]
     groups: dict[tuple[str, str], list[Infill]] = {}
     for infill in augmented.infills:
-        if infill.template != augmented.reference:  # Some words are masked.
+        if infill.template != augmented.reference:  # else no word is masked
             groups.setdefault((infill.template, infill.text), []).append(infill)
     for group in groups.values():
         ratios = ", ".join(f"{infill.mask_ratio:.0%}" for infill in group)
@@ -194,7 +194,7 @@ def _similarity(place: int, value: float, largest: float) -> str:
 
 
 def _marked(before: str, after: str) -> str:
-    """Show a text with the words underlined that the one before it does not have."""
+    """Show a text, with the words underlined that the text before it lacks."""
     old, new = before.split(), after.split()
     parts = []
     for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -16,37 +16,22 @@ import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
-from mars_score.space.answer import Answer, Answerer
-from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
-from mars_score.space.pages import (
-    SCORING,
-    WAITING,
-    compared_page,
-    hint_page,
-    notices_page,
-    problem_page,
-    ranking_page,
-)
-from mars_score.space.questions import (
-    CHOICES,
-    DEFAULTS,
-    LIMITS,
-    SCORER_SETTINGS,
-    PageExample,
-    Question,
-    read_question,
-)
+from space.answer import Answer, Answerer
+from space.limits import WAITING_CALLS, Refused, WorkLimit, place_of
+from space.pages import SCORING, WAITING, compared_page, hint_page, notices_page, problem_page, ranking_page
+from space.questions import CHOICES, DEFAULTS, LIMITS, SCORER_SETTINGS, PageExample, Question, read_question
 
 CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
 _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context</h1>
 <p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
-_PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
-_LIMITED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": MODEL}
-_AT_ONCE: dict[str, Any] = {"queue": False, "show_progress": "hidden", **_PRIVATE}
-_SCORING: dict[str, Any] = {"show_progress": "hidden", **_LIMITED, **_PRIVATE}  # the page itself says so
-# What a visitor sets, in the order of the page.
+# Settings of gradio's events. All events that run models share one queue, where one runs at a time.
+_MODELS: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+_PAGE: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # the page shows its own progress
+_AT_ONCE: dict[str, Any] = {"queue": False, **_PAGE}
+_SCORING: dict[str, Any] = {**_MODELS, **_PAGE}
+# The inputs of the page, in its order.
 VALUES = ("context", "task", "references", "candidates", "samples", *SCORER_SETTINGS, "preset")
 _ADD_PAPER = "Add the paper's MARS (up to a minute)"
 _PAPER_OFFERED = gr.update(visible=True, value=_ADD_PAPER, interactive=True)
@@ -57,14 +42,14 @@ _log = logging.getLogger(__name__)
 
 
 class Page(NamedTuple):
-    """The parts of the page that show an answer: as components, or what these show.
+    """The parts of the page that show an answer: gradio's components, or the values that they show.
 
     Attributes:
         notices: what was left out, and how candidates were scored.
         ranking: the candidates with their scores.
         compared: references and infills of the paper's MARS.
-        signature: of the scores.
-        question: that was answered.
+        signature: the signature of the scores.
+        question: the question that was answered.
         paper: the button that adds the paper's MARS.
     """
 
@@ -77,7 +62,7 @@ class Page(NamedTuple):
 
 
 def message_of(error: Exception) -> str:
-    """Return what a visitor is told of an exception: no details, which are logged, unless it is a refusal."""
+    """Return the message of a refusal; log any other exception and return a message without details."""
     if isinstance(error, Refused):
         return str(error)
     _log.error("Unexpected: %s", place_of(error))
@@ -94,11 +79,11 @@ class Handlers:
         self._limit = limit or WorkLimit()
 
     def page(self, request: gr.Request, *values: Any) -> Page:
-        """Score what is on the page, whose values come in the order of :data:`VALUES`; or show why not."""
+        """Score the inputs of the page, which come in the order of :data:`VALUES`, or show why this is refused."""
         try:
-            given = dict(zip(VALUES, values, strict=True))
-            context, *texts = (given.pop(name) for name in ("context", *LIMITS))
-            question = read_question(context, *texts, settings=given)
+            settings = dict(zip(VALUES, values, strict=True))
+            context, *texts = (settings.pop(name) for name in ("context", *LIMITS))
+            question = read_question(context, *texts, settings=settings)
             return show(self._answer(request, question))
         except Exception as error:
             return Page(ranking=problem_page(message_of(error)))
@@ -115,10 +100,10 @@ class Handlers:
         """Score candidates against references in a context, best first, with BLEU and ROUGE-L.
 
         Without references the context alone counts, and there are no other metrics. The settings are "task", which
-        says what the context is ("text", the default; "dialogue", one turn per line; or "data"), "preset", which
-        names the models, "reference_aggregation" and "use_context", as of the package, and "paper": true to
-        compute the paper's MARS, too. Samples are texts that others than the candidates' systems wrote for the
-        context, such as a language model. Blank texts are left out; "index" counts the rest from 0.
+        says what the context is ("text", the default; "summary", a text to summarise; "dialogue", one turn per
+        line; or "data"), "preset", which names the models, the package's "reference_aggregation" and
+        "use_context", and "paper": true adds the paper's MARS. Samples are texts that a language model or another
+        system wrote for the context. Blank texts are left out; "index" counts the others from 0.
         """
         try:
             question = read_question(context, references, candidates, samples, settings=settings)
@@ -132,7 +117,7 @@ class Handlers:
         return show(prepared) if prepared else Page()
 
     def paper(self, request: gr.Request, question: Question) -> Page:
-        """Score what is shown already by the paper's MARS, too; or leave it as it is and say why."""
+        """Add the paper's MARS to the answer that is shown, or leave it as it is and say why."""
         try:
             return show(self._answer(request, replace(question, paper=True)))
         except Exception as error:
@@ -184,10 +169,8 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
         gr.on([part.change for part in filled], None, filled, hint, js=_hint(examples), **_AT_ONCE)
         if examples:
             page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
-        gr.api(handlers.api, api_name="score", **_LIMITED)
-    page.queue(api_open=False)
-    page._queue = FairQueue(page)
-    return page
+        gr.api(handlers.api, api_name="score", **_MODELS)
+    return page.queue(max_size=WAITING_CALLS, api_open=False)
 
 
 def _returning(value: Any) -> str:
@@ -196,7 +179,7 @@ def _returning(value: Any) -> str:
 
 
 def _hint(examples: Sequence[PageExample]) -> str:
-    """Return a JavaScript function from what is on the page to the hint of the example that it is, if any."""
+    """Return a JavaScript function that returns the hint of the example on the page, or an empty one."""
     hints = {
         json.dumps(_values(example), ensure_ascii=False, separators=(",", ":")): hint_page(example.hint)
         for example in examples
@@ -208,7 +191,7 @@ def _hint(examples: Sequence[PageExample]) -> str:
 def _inputs() -> list[Any]:
     """Lay out context, task, references and candidates; return them in this order."""
     return [
-        _texts(
+        _textbox(
             "Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"
         ),
         gr.Radio(
@@ -218,17 +201,17 @@ def _inputs() -> list[Any]:
             info="What the context is: a text, a dialogue (one turn per line) or data; or the text to summarise.",
             elem_id="mars-task",
         ),
-        _texts(
+        _textbox(
             "References, one per line",
             1,
             6,
             "Good texts, written by people. Without any, the context alone counts",
         ),
-        _texts("Candidates, one per line", 3, 14, "Texts to score"),
+        _textbox("Candidates, one per line", 3, 14, "Texts to score"),
     ]
 
 
-def _texts(label: str, lines: int, max_lines: int, hint: str) -> Any:
+def _textbox(label: str, lines: int, max_lines: int, hint: str) -> Any:
     name = label.split(",")[0].lower()
     return gr.Textbox(label=label, lines=lines, max_lines=max_lines, placeholder=hint, elem_id=f"mars-{name}")
 
@@ -236,7 +219,7 @@ def _texts(label: str, lines: int, max_lines: int, hint: str) -> Any:
 def _settings() -> list[Any]:
     """Lay out samples and settings; return them in the order of :data:`VALUES`."""
     with gr.Accordion("Samples and settings", open=False, elem_id="mars-settings"):
-        samples = _texts("Samples, one per line", 1, 6, "What a good language model writes for this context")
+        samples = _textbox("Samples, one per line", 1, 6, "What a good language model writes for this context")
         aggregation = gr.Radio(
             [("Best", "max"), ("Mean", "mean")],
             value=DEFAULTS["reference_aggregation"],
@@ -276,7 +259,7 @@ def _outputs() -> Page:
 
 
 def _fill(example: PageExample) -> list[Any]:
-    """Show an example, with the settings that it is scored with, and that it is being scored."""
+    """Fill in the inputs of an example, and say that it is being scored."""
     return [*_values(example), *Page(ranking=SCORING)]
 
 
@@ -293,9 +276,8 @@ def _values(example: PageExample) -> list[Any]:
 
 def theme() -> Any:
     """Make the theme of gradio."""
-    shades = (
-        "#fdf5f1 #fae6dd #f3c9b8 #e8a288 #d97953 #c2562f #a84522 #89371c #6b2c18 #4f2214 #31140b"  # from 50 to 950
-    )
+    # Gradio's shades 50 to 950.
+    shades = "#fdf5f1 #fae6dd #f3c9b8 #e8a288 #d97953 #c2562f #a84522 #89371c #6b2c18 #4f2214 #31140b"
     return gr.themes.Base(
         primary_hue=gr.themes.Color(*shades.split(), name="rust"),
         secondary_hue="stone",

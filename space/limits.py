@@ -1,0 +1,153 @@
+"""Limits on the size and number of requests and on computing time, and on what the log says of visitors.
+
+Each refusal says what to do instead.
+"""
+
+import ipaddress
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gradio as gr
+from starlette.responses import JSONResponse
+
+from mars_score.progress import Progress
+
+BODY_BYTES = 200_000  # per request
+CALL_SECONDS = 120.0  # of computing for a single call
+WAITING_CALLS = 64  # in the queue; a refusal is better than a wait of many minutes
+
+ELSEWHERE = "On your own machine MARS has no such limit."
+
+
+class Refused(ValueError):  # noqa: N818
+    """Input that is not accepted; the message is shown to the visitor."""
+
+
+class Allowance:
+    """The amount that each address may use within any ``seconds``: requests or seconds of work."""
+
+    def __init__(
+        self, amount: float, seconds: float, unit: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.amount, self.seconds, self.unit, self._clock = amount, seconds, unit, clock
+        self._uses: list[tuple[float, str, float]] = []  # time, address, amount
+        self._lock = threading.Lock()
+
+    def check(self, address: str) -> None:
+        """Raise Refused if the amount is used up; the message says how long to wait."""
+        now, used = self._clock(), 0.0
+        with self._lock:
+            self._uses = [use for use in self._uses if use[0] > now - self.seconds]
+            uses = [(when, amount) for when, user, amount in self._uses if user == address]
+        for when, amount in reversed(uses):
+            used += amount
+            if used >= self.amount:
+                wait = int(when + self.seconds - now) + 1
+                raise Refused(
+                    f"{self.amount:g} {self.unit} in {self.seconds:g} seconds are the limit here. Please wait "
+                    f"{wait} second{'' if wait == 1 else 's'} and try again. {ELSEWHERE}"
+                )
+
+    def charge(self, address: str, amount: float = 1) -> None:
+        """Count an amount that an address used."""
+        with self._lock:
+            self._uses.append((self._clock(), address, amount))
+
+
+def address_of(host: str | None) -> str:
+    """Return the key that limits count by: the IPv4 address or the IPv6 /64 network, which one customer has."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return host or "unknown"
+    return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))
+
+
+class Gate:
+    """ASGI middleware that refuses large requests, uploads, and addresses that send many requests.
+
+    Gradio takes uploads on any page, and limits neither the size nor the number of other requests.
+    """
+
+    def __init__(self, app: Callable[..., Any], requests: Allowance | None = None) -> None:
+        self._app = app
+        self._requests = requests or Allowance(60, 60, "requests")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or answer it with status 403, 411, 413 or 429."""
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Any) -> JSONResponse | None:
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            return None
+        if scope["path"].rstrip("/").endswith("/upload"):
+            return JSONResponse({"detail": "This page takes no files."}, 403)
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        if not length.isdigit():
+            return JSONResponse({"detail": "The request does not say how long it is."}, 411)
+        if int(length) > BODY_BYTES:
+            return JSONResponse({"detail": "The request is too large."}, 413)
+        address = address_of(scope["client"][0] if scope.get("client") else None)
+        try:
+            self._requests.check(address)
+        except Refused as error:
+            return JSONResponse({"detail": str(error), "error": str(error)}, 429)
+        self._requests.charge(address)
+        return None
+
+
+class WorkLimit:
+    """Counts computing time by address, and stops calls that take too long."""
+
+    def __init__(self, allowance: Allowance | None = None, call_seconds: float = CALL_SECONDS) -> None:
+        self._allowance = allowance or Allowance(2 * CALL_SECONDS, 600, "seconds of computing")
+        self._call_seconds = call_seconds
+
+    @contextmanager
+    def count(self, request: gr.Request | None) -> Iterator[Progress]:
+        """Count the time that the block takes for the address of a request; yield a progress function for it.
+
+        Raises:
+            Refused: the address has used its time; raised by the progress function: this call has.
+        """
+        address = address_of(request.client.host if request and request.client else None)
+        self._allowance.check(address)
+        start = time.monotonic()
+
+        def report(stage: str, done: int, total: int) -> None:
+            if time.monotonic() - start > self._call_seconds:
+                raise Refused(
+                    f"This took longer than {self._call_seconds:g} seconds, and was stopped. Please send fewer or "
+                    "shorter texts."
+                )
+
+        try:
+            yield report
+        finally:
+            self._allowance.charge(address, time.monotonic() - start)
+
+
+def hide_texts() -> None:
+    """Print tracebacks, those of gradio too, without messages, which may hold visitors' texts."""
+    traceback.print_exception = _print_place
+
+
+def place_of(error: BaseException) -> str:
+    """Name the type of an exception and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = (f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return "\n  ".join([type(error).__name__, *places])
+
+
+def _print_place(
+    error: Any, value: Any = None, tb: Any = None, limit: Any = None, file: Any = None, chain: bool = True
+) -> None:
+    error = error if value is None else value
+    if isinstance(error, BaseException):
+        print(place_of(error), file=file or sys.stderr)
