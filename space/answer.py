@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from mars_score.errors import BLANK_CONTEXT, FEW_DOCUMENTS, NOTICES
+from mars_score.errors import Notice
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.progress import Progress
 from mars_score.results import MarsResult
@@ -14,7 +14,7 @@ from space.limits import place_of
 from space.questions import VARIANT, Question
 
 # The question's own notices tell of a blank context, and visitors cannot add documents.
-_NOT_SHOWN = {BLANK_CONTEXT, FEW_DOCUMENTS}
+_NOT_SHOWN = {Notice.BLANK_CONTEXT, Notice.FEW_DOCUMENTS}
 _log = logging.getLogger(__name__)
 
 
@@ -81,11 +81,11 @@ class Answer:
                 "candidate": self.question.candidates[index],
                 "index": index,
                 **{METRICS[name].key: scores[index] for name, scores in self.scores.items()},
-                "terms": [asdict(term) for term in self.plus.rows[index].terms],
+                "terms": [asdict(term) for term in self.plus.row_scores[index].terms],
             }
             for index in self.order
         ]
-        augmented = self.paper.rows[0].references if self.paper else ()
+        augmented = self.paper.row_scores[0].references if self.paper else ()
         return {
             "ranking": ranking,
             "augmented": [reference.augmented.to_dict() for reference in augmented],
@@ -108,15 +108,14 @@ def quoted(text: str) -> str:
 
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
     """Return each notice of a result with the candidates that it concerns."""
-    concerned: dict[str, list[str]] = {notice: [] for notice in NOTICES}
-    for text, row in zip(candidates, result.rows, strict=True):
-        for notice in sorted(row.notices - _NOT_SHOWN):
-            concerned.setdefault(notice, []).append(quoted(text))
-    return [
-        f"{'All candidates' if 1 < len(names) == len(candidates) else ', '.join(names)}: {notice}."
-        for notice, names in concerned.items()
-        if names
-    ]
+    scored = list(zip(candidates, result.row_scores, strict=True))
+    sentences = []
+    for notice in Notice:
+        names = [quoted(text) for text, score in scored if notice in score.notices - _NOT_SHOWN]
+        if names:
+            subject = "All candidates" if 1 < len(names) == len(candidates) else ", ".join(names)
+            sentences.append(f"{subject}: {notice.message}.")
+    return sentences
 
 
 class Answerer:

@@ -90,7 +90,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
         f'<li><details class="mars-card" name="mars-card"{" open" if place == 1 else ""}>'
         f'<summary><span class="mars-place">{place}</span>'
         f'<span class="mars-text">{escape(answer.question.candidates[index])}</span>{plus}{beside}</summary>'
-        f'<div class="mars-why">{_sum(answer.plus.rows[index])}{_explained(answer.plus, index)}</div>'
+        f'<div class="mars-why">{_sum(answer.plus.row_scores[index])}{_explained(answer.plus, index)}</div>'
         "</details></li>"
     )
 
@@ -161,7 +161,7 @@ def compared_page(answer: Answer) -> str:
 
 def _blocks(answer: Answer, result: MarsResult) -> str:
     """Show a block of the table for each reference."""
-    rows = [result.rows[index].references for index in answer.order]
+    rows = [result.row_scores[index].references for index in answer.order]
     blocks = ""
     for scores in zip(*rows, strict=True):
         lines = ""

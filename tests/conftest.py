@@ -8,11 +8,11 @@ import pytest
 import tiny_models
 from filelock import FileLock
 
-from mars_score import features
 from mars_score.models import loading
 from mars_score.models.running import Runtime
 from mars_score.models.wheels import language_model_source
 from mars_score.presets import PRESETS
+from mars_score.variants import paper_variant
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def tiny_nli_in_presets(monkeypatch, request, nli):
 def few_references_are_enough(monkeypatch, request):
     """No notice of few references for IDF, which nearly all tests have, but for a test with ``few_references``."""
     if "few_references" not in request.fixturenames:
-        monkeypatch.setattr(features, "MIN_DOCUMENTS", 0)
+        monkeypatch.setattr(paper_variant, "MIN_DOCUMENTS", 0)
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ import jsonl
 import pytest
 import tiny_models
 
-from mars_score.aspects import find_aspects
 from mars_score.metrics.plus import PlusConfig
-from mars_score.results import row_from_dict, row_to_dict
-from mars_score.rows import Aspects, Entailment, Judgement, LogProbability, Term
+from mars_score.rows import Aspects, Entailment, Judgement, LogProbability, RowScore, Term
 from mars_score.scorer import MarsScorer
-from mars_score.verdicts import judge
+from mars_score.variants.judgements import judge
 from research import aspects, forms
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -31,13 +29,13 @@ def judgement(by_context, by_reference=0.5):
 )
 def test_values_of_terms_within_their_limits(value, aspect):
     terms = [Term(name, value, -7.0) for name in ("references", "context", "repetition", "likelihood")]
-    assert find_aspects(terms) == Aspects(reference=aspect, context=aspect, repetition=aspect)
+    assert Aspects.of(terms) == Aspects(reference=aspect, context=aspect, repetition=aspect)
 
 
 @pytest.mark.parametrize(("alone", "fluency"), [(0.0, 1.0), (-2.5, 0.75), (-10.0, 0.0), (-11.0, 0.0)])
 def test_fluency_is_the_likelihood_alone(alone, fluency):
     for given_context in (-1.0, -9.0):
-        assert find_aspects((), LogProbability(given_context, alone)) == Aspects(fluency=fluency)
+        assert Aspects.of((), LogProbability(given_context, alone)) == Aspects(fluency=fluency)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +50,7 @@ def test_fluency_is_the_likelihood_alone(alone, fluency):
     ],
 )
 def test_the_worst_sentence_decides_on_support(by_context, supported):
-    assert find_aspects((), None, [judgement(one) for one in by_context]) == Aspects(supported=supported)
+    assert Aspects.of((), None, [judgement(one) for one in by_context]) == Aspects(supported=supported)
 
 
 @pytest.fixture
@@ -76,15 +74,15 @@ def test_aspects_of_scored_rows(make):
     scorer = make()
     result = scorer.score(CANDIDATES, REFERENCES, CONTEXTS, tasks="summary")
     log_p = scorer.calls.log_probability(zip(CONTEXTS, CANDIDATES, strict=True), 2048)
-    for row, texts in list(zip(result.rows, result.texts, strict=True))[:2]:
+    for row, texts in list(zip(result.row_scores, result.rows, strict=True))[:2]:
         found, values = row.aspects, {term.name: term.value for term in row.terms}
-        judged = judge([texts], PlusConfig(), scorer.calls)[texts]
+        judged = judge([texts], PlusConfig(), scorer.calls)[0]
         assert found.reference == max(one.score for one in row.references)
         assert (found.context, found.repetition) == (values["context"], values["repetition"])
         assert found.fluency == pytest.approx(max(0, 1 + log_p[texts.context, texts.candidate].alone / 10))
         assert found.supported == min(one.by_context.entailment for one in judged)
-    assert result.rows[0].aspects.repetition > result.rows[1].aspects.repetition == 0
-    assert result.rows[2].aspects == Aspects()  # of a blank candidate
+    assert result.row_scores[0].aspects.repetition > result.row_scores[1].aspects.repetition == 0
+    assert result.row_scores[2].aspects == Aspects()  # of a blank candidate
 
 
 @pytest.mark.parametrize(
@@ -104,19 +102,23 @@ def test_aspects_of_scored_rows(make):
 def test_there_are_those_that_the_score_computes(make, variant, settings, references, task, names):
     contexts = CONTEXTS if settings.get("use_context", True) else None
     result = make(variant, **settings).score(CANDIDATES, references, contexts, tasks=task)
-    for row in result.rows[:2]:
+    for row in result.row_scores[:2]:
         assert {name for name, value in row.aspects._asdict().items() if value is not None} == names
         assert all(0 <= value <= 1 for value in row.aspects if value is not None)
 
 
 def test_of_results_and_what_is_kept_of_them(make):
     result = make().score(CANDIDATES, REFERENCES, CONTEXTS)
-    assert [record["aspects"] for record in result.to_records()] == [row.aspects._asdict() for row in result.rows]
-    assert list(result.to_pandas()["aspects.fluency"][:2]) == [row.aspects.fluency for row in result.rows[:2]]
+    assert [record["aspects"] for record in result.to_records()] == [
+        row.aspects._asdict() for row in result.row_scores
+    ]
+    assert list(result.to_pandas()["aspects.fluency"][:2]) == [
+        row.aspects.fluency for row in result.row_scores[:2]
+    ]
     stored = json.loads(result.to_json())["rows"]
-    for row, one in zip(result.rows, stored, strict=True):
-        assert row_from_dict(row_to_dict(row), row.notices) == row_from_dict(one, row.notices) == row
-        assert row_from_dict(one) != replace(row, aspects=Aspects(reference=0.123))
+    for row, one in zip(result.row_scores, stored, strict=True):
+        assert RowScore.from_dict(row.to_dict(), row.notices) == RowScore.from_dict(one, row.notices) == row
+        assert RowScore.from_dict(one) != replace(row, aspects=Aspects(reference=0.123))
 
 
 def test_the_command_tells_them_in_detail(named_models, tmp_path, run, make):
@@ -135,7 +137,9 @@ def test_the_command_tells_them_in_detail(named_models, tmp_path, run, make):
     expected = MarsScorer(variant="fast", **{**named_models, "store": False}).score(
         CANDIDATES, REFERENCES, CONTEXTS
     )
-    assert [row["aspects"] for row in found] == [pytest.approx(row.aspects._asdict()) for row in expected.rows]
+    assert [row["aspects"] for row in found] == [
+        pytest.approx(row.aspects._asdict()) for row in expected.row_scores
+    ]
 
 
 @pytest.fixture
@@ -171,7 +175,7 @@ def test_agreement_with_ratings(rated, tiny_mini, tmp_path, monkeypatch, capsys)
         forms.from_json(one)
         for one in json.loads((tmp_path / "features.json").read_text())["summeval"]["features"]
     ]
-    scored = MarsScorer("mini", variant="plus").score_rows([one.row for one in features])
+    scored = MarsScorer("mini", variant="plus").row_scores([one.row for one in features])
     for one, row in zip(features, scored, strict=True):
         found = aspects.aspects_of(one, forms.VARIANTS["plus"])
         assert Aspects(**{name: found[name] for name in Aspects._fields}) == pytest.approx(row.aspects, abs=1e-9)

@@ -4,6 +4,7 @@ import importlib
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import jsonl
@@ -103,16 +104,16 @@ ROWS = [
 def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini):
     """With and without references, and with settings that the research changes."""
     config = forms.VARIANTS[variant]
-    without_references = [row._replace(references=()) for row in ROWS]
+    without_references = [replace(row, references=()) for row in ROWS]
     scorer = MarsScorer("mini", variant=variant)
     for rows in (ROWS, without_references):
         saved = json.loads(json.dumps(forms.every_feature(rows, scorer.calls)))
         features = [forms.from_json(one) for one in saved]
-        expected = [row.score for row in scorer.score_rows(rows)]
+        expected = [row.score for row in scorer.row_scores(rows)]
         assert forms.scores(features, config) == pytest.approx(expected, abs=1e-12)
     features = forms.every_feature(ROWS, scorer.calls)
     changes = {"context_weight": 0.3, "repetition_penalty": 0.6, "copied_words": 3}
-    changed = MarsScorer("mini", variant=variant, **changes).score_rows(ROWS)
+    changed = MarsScorer("mini", variant=variant, **changes).row_scores(ROWS)
     assert forms.scores(features, config, **changes) == pytest.approx([row.score for row in changed], abs=1e-12)
 
 

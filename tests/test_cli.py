@@ -19,7 +19,7 @@ from setting_values import GENERAL, PAPER, PLUS
 
 from mars_score.atomic import write_whole
 from mars_score.cli import main, make_parser
-from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
+from mars_score.errors import ModelUnavailableError, Notice, WorkerError
 from mars_score.progress import progress_bars
 from mars_score.rows import Aspects
 from mars_score.scorer import MarsScorer
@@ -36,13 +36,13 @@ SCORES = [1.0, 0.5]  # all and half of the nearest reference's words
 @pytest.fixture(autouse=True)
 def scorers(monkeypatch, word_models):
     """The scorers whose rows were scored."""
-    scorers, score_rows = [], MarsScorer.score_rows
+    scorers, row_scores = [], MarsScorer.row_scores
 
     def noted(self, *args, **options):
         scorers.append(self)
-        return score_rows(self, *args, **options)
+        return row_scores(self, *args, **options)
 
-    monkeypatch.setattr(MarsScorer, "score_rows", noted)
+    monkeypatch.setattr(MarsScorer, "row_scores", noted)
     return scorers
 
 
@@ -62,13 +62,13 @@ def score(run):
 
 
 def test_score_as_json(score, write, scorers, monkeypatch):
-    score_rows = MarsScorer.score_rows
+    row_scores = MarsScorer.row_scores
 
     def chattering(self, *args, **options):
         print("a library that prints while it loads")
-        return score_rows(self, *args, **options)
+        return row_scores(self, *args, **options)
 
-    monkeypatch.setattr(MarsScorer, "score_rows", chattering)
+    monkeypatch.setattr(MarsScorer, "row_scores", chattering)
     code, out, err = score(write(), "--json")
     assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
@@ -99,7 +99,7 @@ def test_score_in_plain_text(score, write):
     assert lines[0] == "MARS 0.5000   no interval: fewer than 10 contexts   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert "|encoder:" in lines[1]
-    assert lines[2] == f"notice: {BLANK}: 1 of 3 rows (line 3)"
+    assert lines[2] == f"notice: {Notice.BLANK.message}: 1 of 3 rows (line 3)"
     assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
 
 
@@ -173,7 +173,7 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
     ]
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][-2:] == ["rows", "5"]
-    assert f"notice: {BLANK}: 1 of 5 rows (line 2)" in text
+    assert f"notice: {Notice.BLANK.message}: 1 of 5 rows (line 2)" in text
     assert lines[lines.index(["line", "score", "candidate"]) + 1 :] == [
         *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.5000", "c", "d"]),
         *(["1", "1.0000", "a", "b"], ["2", "1.0000", "x", "y"]),
@@ -258,7 +258,7 @@ def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path, va
             settings["idf_corpus"] = texts
         else:
             argv += [f"--{option}", json.dumps(value) if isinstance(value, dict) else str(value)]
-    monkeypatch.setattr(MarsScorer, "score_rows", lambda self, rows, *_, **__: scorers.append(self) or [])
+    monkeypatch.setattr(MarsScorer, "row_scores", lambda self, rows, *_, **__: scorers.append(self) or [])
     assert "shorter" in run("score", write(), *argv)[2]  # the models of these settings are not there
     [scorer] = scorers
     runtime = scorer.runtime
@@ -515,7 +515,7 @@ def test_errors_while_scoring(failing, write, monkeypatch, tmp_path, error, code
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(MarsScorer, "score_rows", fail)
+    monkeypatch.setattr(MarsScorer, "row_scores", fail)
     monkeypatch.setattr(MarsScorer, "augment_rows", fail)
     out = tmp_path / "out.jsonl"
     for command in ("score", "augment"):
@@ -527,7 +527,7 @@ def test_errors_while_scoring(failing, write, monkeypatch, tmp_path, error, code
 
 
 def test_what_is_no_documented_error_keeps_its_traceback(run, write, monkeypatch):
-    monkeypatch.setattr(MarsScorer, "score_rows", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(MarsScorer, "row_scores", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("score", write(), "--variant", "fast")
 

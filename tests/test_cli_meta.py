@@ -77,7 +77,7 @@ def test_columns_and_settings_are_options(rated, run, word_models):
     options = "--rating-column stars --candidate-column output --variant fast --context-weight 0.4 --quiet"
     code, _, err = run(path, "--metrics", "mars", *options.split())
     assert (code, err) == (0, "")
-    assert {scorer.settings.plus.context_weight for scorer, _ in word_models} == {0.4}
+    assert {scorer.settings.config.context_weight for scorer, _ in word_models} == {0.4}
 
 
 def test_of_two_columns_the_named_one_is_taken(rated, run, failing):

@@ -9,7 +9,7 @@ import pytest
 from word_recall import OPTIONS, SETTINGS
 
 from mars_score.compare import rank_systems
-from mars_score.errors import BLANK
+from mars_score.errors import Notice
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scorer import MarsScorer
 from mars_score.stats.resampling import holm, mean_interval, mean_p
@@ -63,7 +63,7 @@ def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(word_models):
     assert [row.row for row in ranking.most_different(9)] == [0, 2, 1]
     row = ranking.rows[1]
     assert (row.candidates, row.references, row.context) == (("x q", "x q", "q"), ("x y", "c z"), "second\npart")
-    assert ranking.notices[0] == f"{BLANK}: 1 of 12 rows (B[3])"
+    assert ranking.notices[0] == f"{Notice.BLANK.message}: 1 of 12 rows (B[3])"
     assert ranking.notices[-1] == "no intervals and no p-values: 4 different contexts, fewer than 10"
     plain = json.loads(json.dumps(ranking.to_dict(rows=1), allow_nan=False))
     assert (plain["pairs"][0]["p"], plain["pairs"][0]["interval"], plain["systems"][0]["interval"]) == (None,) * 3
@@ -322,7 +322,7 @@ def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_m
     code, out, err = run("compare", ours, theirs, *OPTIONS, "--rows", 1)
     assert (code, err) == (0, "")
     assert f"{ours}:2, {theirs}:1: 1.0000 apart" in out
-    assert f"{BLANK}: 1 of 6 rows ({ours}:5)" in out
+    assert f"{Notice.BLANK.message}: 1 of 6 rows ({ours}:5)" in out
     plain = json.loads(run("compare", ours, theirs, *OPTIONS, "--json", "--rows", 2)[1])
     assert plain["most_different"][1]["lines"] == {"ours": f"{ours}:4", "theirs": f"{theirs}:2"}
     jsonl.write(theirs, [rows[0], rows[0], rows[0]])

@@ -6,7 +6,7 @@ import tiny_models
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from mars_score.errors import UNKNOWN, MarsWarning, ModelUnavailableError
+from mars_score.errors import MarsWarning, ModelUnavailableError, Notice
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
 
@@ -74,11 +74,11 @@ def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, variant):
     references = ["the old town", THAI, "the old town", EMOJI]
     with pytest.warns(MarsWarning, match="3 of 4 rows"):
         result = scorer.score(candidates, references, ["", "", "", EMOJI])
-    assert [notice for notice in result.notices if UNKNOWN in notice] == [
-        f"{UNKNOWN}: 3 of 4 rows (index 1, 2, 3)"
+    assert [notice for notice in result.notices if Notice.UNKNOWN in notice] == [
+        f"{Notice.UNKNOWN.message}: 3 of 4 rows (index 1, 2, 3)"
     ]
     assert result.scores[:3] == [pytest.approx(1), 0, 0]
-    assert result.rows[3].terms[0].value == (1 if variant == "fast" else 0)
+    assert result.row_scores[3].terms[0].value == (1 if variant == "fast" else 0)
     assert result.scores[3] < 1
 
 

@@ -4,6 +4,7 @@ How scores follow is in tests/test_forms.py, too; which premises are chosen in t
 """
 
 import json
+from dataclasses import replace
 
 import jsonl
 import oracle_forms
@@ -12,11 +13,12 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score import MarsScorer, verdicts
-from mars_score.errors import CONTRADICTED, SENTENCES_CUT, UnsupportedModelError
+from mars_score import MarsScorer
+from mars_score.errors import Notice, UnsupportedModelError
 from mars_score.models.shipped_nli import SHIPPED, Calibration, calibration_of
 from mars_score.rows import Entailment, Judgement, Row
-from mars_score.verdicts import verdict_on
+from mars_score.variants import judgements
+from mars_score.variants.judgements import verdict_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 12
@@ -45,7 +47,7 @@ def make(tiny_mini):
 @pytest.fixture
 def calibrate(monkeypatch):
     """Gives any model these calibrations by reference and by context."""
-    return lambda *both: monkeypatch.setattr(verdicts, "calibration_of", lambda model: both)
+    return lambda *both: monkeypatch.setattr(judgements, "calibration_of", lambda model: both)
 
 
 def values(row):
@@ -60,7 +62,7 @@ def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
     model = tiny_models.tiny_nli()
     result, plain = (make(one, encoder_batch_size=batch_size).score(*COLUMNS) for one in (model, None))
     models = {"encoder": encoder, "entailment_model": model}
-    for number, (row, before) in enumerate(zip(result.rows, plain.rows, strict=True)):
+    for number, (row, before) in enumerate(zip(result.row_scores, plain.row_scores, strict=True)):
         candidate, references, _ = ROWS[number]
         if not candidate.strip():
             assert (row.score, row.terms) == (0, ())
@@ -84,7 +86,7 @@ def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
 
 def test_paper_has_no_contradictions(make):
     result = make(tiny_models.tiny_nli(), variant="paper", planner="none").score(*COLUMNS)
-    assert {name for row in result.rows for name in values(row)} == {"references"}
+    assert {name for row in result.row_scores for name in values(row)} == {"references"}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_a_weight_of_0_leaves_its_term_out(make, weights, terms, pairs):
     progress = {"progress": lambda stage, done, total: totals.append((stage, done, total))}
     named = [
         {"support", "contradiction"} & values(row).keys()
-        for row in make(tiny_models.tiny_nli(), **weights, **progress).score(*COLUMNS).rows
+        for row in make(tiny_models.tiny_nli(), **weights, **progress).score(*COLUMNS).row_scores
     ]
     assert named[1] == terms
     assert set().union(*named) == terms
@@ -122,10 +124,10 @@ def test_of_many_sentences_the_first_are_judged(make):
     """300 sentences: the first 20 are, and a notice says so."""
     candidates = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
     result = make(tiny_models.tiny_nli()).score(candidates, ["It rained every day."] * 2, [LONG] * 2)
-    assert [notice for notice in result.notices if notice.startswith(SENTENCES_CUT)] == [
-        f"{SENTENCES_CUT}: 1 of 2 rows (index 1)"
+    assert [notice for notice in result.notices if notice.startswith(Notice.SENTENCES_CUT.message)] == [
+        f"{Notice.SENTENCES_CUT.message}: 1 of 2 rows (index 1)"
     ]
-    assert all("contradiction" in values(row) for row in result.rows)
+    assert all("contradiction" in values(row) for row in result.row_scores)
 
 
 def test_what_is_stored_is_not_computed_again(make, tmp_path):
@@ -187,7 +189,7 @@ WAYS = [by_type, by_argument, by_list, by_setting, by_column, by_command, by_col
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_summary_is_said_to_be_one(make, nli, run, tmp_path, way):
-    rows = make(nli).score(*([text] * 2 for text in SUMMARY), tasks=["summary", "text"]).rows
+    rows = make(nli).score(*([text] * 2 for text in SUMMARY), tasks=["summary", "text"]).row_scores
     assert values(rows[0]).keys() - values(rows[1]).keys() == {"support"}
     assert rows[0].score != pytest.approx(rows[1].score, abs=1e-4)
     found = way(lambda **settings: make(nli, **settings), run, tmp_path / "rows.jsonl")
@@ -197,8 +199,8 @@ def test_a_summary_is_said_to_be_one(make, nli, run, tmp_path, way):
 def test_a_summary_without_a_context_has_no_support(make, nli):
     """And one without references has."""
     scorer = make(nli, task="summary")
-    assert "support" not in values(scorer.score([SUMMARY[0]], [SUMMARY[1]], [""]).rows[0])
-    assert "support" in values(scorer.score([SUMMARY[0]], None, [SUMMARY[2]]).rows[0])
+    assert "support" not in values(scorer.score([SUMMARY[0]], [SUMMARY[1]], [""]).row_scores[0])
+    assert "support" in values(scorer.score([SUMMARY[0]], None, [SUMMARY[2]]).row_scores[0])
 
 
 # Calibrations
@@ -222,7 +224,7 @@ def test_scores_are_of_calibrated_probabilities(make, encoder, calibrate):
     model, (candidate, reference, context) = tiny_models.tiny_nli(), ("It is new.", *SUMMARY[1:])
     both = Calibration(0.5), Calibration(3.0)
     calibrate(*both)
-    [row] = make(model, task="summary").score([candidate], [reference], [context]).rows
+    [row] = make(model, task="summary").score([candidate], [reference], [context]).row_scores
     first, second = (
         calibration.apply(Entailment(*oracle_forms.probabilities(*model, premise, candidate)))
         for calibration, premise in zip(both, (reference, context), strict=True)
@@ -254,7 +256,7 @@ def verdict(monkeypatch):
 
     def find(by_reference, by_context, sentence="It is new.", task="summary", model="mini-nli"):
         judged = Judgement(sentence, "REFERENCE", "CONTEXT", by_reference, by_context)
-        found = verdict_on(judged, ROW._replace(task=task), model)
+        found = verdict_on(judged, replace(ROW, task=task), model)
         assert found is None or found.sentence == sentence
         return found and (found.verdict, found.probability, found.premise)
 
@@ -317,11 +319,11 @@ def test_verdicts_are_explained(make, calibrate, labels, expected):
     assert untold.scores == result.scores
     for one in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
         assert one.verdicts == ()
-    assert not any(CONTRADICTED in row.notices for row in untold.rows)
+    assert not any(Notice.CONTRADICTED in row.notices for row in untold.row_scores)
     sentences = [[one.sentence for one in explained.verdicts] for explained in result.explanations]
     if expected is None:
         assert sentences == [[], ["The road is busy."], [], [], []]  # a copy of its reference
-        assert not any(CONTRADICTED in row.notices for row in result.rows)
+        assert not any(Notice.CONTRADICTED in row.notices for row in result.row_scores)
         return
     assert sentences == [
         ["The road was closed.", "They went there."],
@@ -330,7 +332,7 @@ def test_verdicts_are_explained(make, calibrate, labels, expected):
         [],  # a blank candidate
         [],  # a reply
     ]
-    noticed = [CONTRADICTED in row.notices for row in result.rows]
+    noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
     assert noticed == ([bool(of_row) for of_row in sentences] if expected == "contradicted" else [False] * 5)
     for explained in result.explanations[:3]:
         for one in explained.verdicts:
@@ -356,4 +358,4 @@ def test_files(make, calibrate, tmp_path, run):
     result = make(str(tmp_path / "model")).score(*zip(*ROWS * 2, strict=True))
     assert printed["scores"] == pytest.approx(result.scores, abs=1e-6)
     assert printed["settings"]["entailment_model"].startswith("folder@")
-    assert f"{CONTRADICTED}: 4 of 10 rows (line 1, 3, 6, 8)" in printed["notices"]
+    assert f"{Notice.CONTRADICTED.message}: 4 of 10 rows (line 1, 3, 6, 8)" in printed["notices"]

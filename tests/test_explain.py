@@ -9,9 +9,9 @@ import pytest
 import tiny_models
 
 import mars_metric
-from mars_score.explain import words_of
-from mars_score.explanation import Explanation, Match, Verdict, Word, page_of
+from mars_score.explanation import Explanation, Match, Word, page_of, words_of
 from mars_score.models.encoder import SentenceEncoder
+from mars_score.rows import Verdict
 from mars_score.scorer import MarsScorer
 
 SENTENCES = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
@@ -50,7 +50,7 @@ def result(request, options):
 
 
 def test_the_parts_sum_to_the_score(result):
-    for row, explanation in zip(result.rows, result.explanations, strict=True):
+    for row, explanation in zip(result.row_scores, result.explanations, strict=True):
         assert explanation.score == row.score == sum(explanation.points.values())  # to the last digit
         assert [match.similarity for match in explanation.matches if match.kind == "reference"] == [
             reference.similarities[0] for reference in row.references
@@ -71,7 +71,7 @@ def test_the_parts_sum_to_the_score(result):
 def test_aspects_are_shown(result):
     page = result._repr_html_()
     stored = json.loads(result.to_json())["explanations"]
-    for row, explanation, one in zip(result.rows, result.explanations, stored, strict=True):
+    for row, explanation, one in zip(result.row_scores, result.explanations, stored, strict=True):
         assert explanation.aspects == row.aspects
         assert one["aspects"] == row.aspects._asdict()
         known = {name: value for name, value in row.aspects._asdict().items() if value is not None}
@@ -85,7 +85,7 @@ def test_aspects_are_shown(result):
 
 def test_the_nearest_texts(options):
     result = MarsScorer(**options).score(**ROWS, samples=SAMPLES, explain=True)
-    for text, row, explanation in list(zip(result.texts, result.rows, result.explanations, strict=True))[:2]:
+    for text, row, explanation in list(zip(result.rows, result.row_scores, result.explanations, strict=True))[:2]:
         best = max(row.samples, key=lambda sample: sample.similarity)
         *_, sample, sentence = explanation.matches
         assert (sample.kind, sample.text, sample.similarity) == ("sample", best.text, best.similarity)

@@ -205,13 +205,13 @@ def test_without_contexts(models, make):
 
 def test_the_terms(make):
     result = make(variant="plus").score(**arguments(CASES))
-    names = [[term.name for term in row.terms] for row in result.rows]
+    names = [[term.name for term in row.terms] for row in result.row_scores]
     assert names[0] == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
     assert names[4] == ["references", "context", "samples", "repetition", "contradiction"]  # a dialogue
     assert names[10] == ["references", "sentences", "likelihood", "repetition"]  # data
     assert [case[3] == "summary" for case in CASES] == ["support" in of_row for of_row in names]
     assert names[2] == []
-    for row, of_row, case in zip(result.rows, result.to_dict()["rows"], CASES, strict=True):
+    for row, of_row, case in zip(result.row_scores, result.to_dict()["rows"], CASES, strict=True):
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
         assert [sample["text"] for sample in of_row["samples"]] == (case[4] if row.terms else [])
 
@@ -234,7 +234,7 @@ def test_a_term_of_weight_0_is_left_out(make, setting, term):
     if setting == "sample_weight":
         del given["samples"]
     scorer = make(variant="plus", **{setting: 0.0}, progress=lambda stage, *_: stages.append(stage))
-    [row] = scorer.score(**given).rows
+    [row] = scorer.score(**given).row_scores
     assert term not in {one.name for one in row.terms}
     assert term not in stages
 
@@ -260,7 +260,7 @@ def test_a_text_without_tokens_matches_itself_alone(make):
     tokenizer.backend_tokenizer.normalizer = normalizers.Replace("~", "")
     encoder = tiny_models.tiny_encoder(tokenizer=tokenizer)
     scorer = make(encoder=encoder, variant="fast", use_context=False)
-    rows = scorer.score(["~", "~", "A dog."], ["~", "A dog.", "~"]).rows
+    rows = scorer.score(["~", "~", "A dog."], ["~", "A dog.", "~"]).row_scores
     assert [row.terms[0].value for row in rows] == [1, 0, 0]
 
 
@@ -425,7 +425,7 @@ def test_paper_equals_the_oracle(models, make, writer, pipeline, settings, tenth
             *columns([PAPER_ROWS[row] for row in order])
         )
         assert "|variant:paper|" in str(result.signature)
-        for row, (score, shown, written) in zip(result.rows, [expected[row] for row in order], strict=True):
+        for row, (score, shown, written) in zip(result.row_scores, [expected[row] for row in order], strict=True):
             augmented = [one.augmented for one in row.references]
             assert [list(one.texts) for one in augmented] == written
             assert [[infill.template for infill in one.infills] for one in augmented] == shown
@@ -448,7 +448,7 @@ def test_the_weights_of_tags(make, pipeline, counts):
     references = ["The old boat came.", "The boat came slowly.", "Berlin saw the city."]
     corpus = [" ".join([f"n{text}", *(word for word in counts if text < counts[word])]) for text in range(20)]
     scorer = make(idf_corpus=corpus, planner="none", max_mask_ratio=0.2)
-    rows = scorer.score(["A boat."] * 3, references, [""] * 3).rows
+    rows = scorer.score(["A boat."] * 3, references, [""] * 3).row_scores
     for reference, row in zip(references, rows, strict=True):
         assert len(pipeline(reference)) == 5
         [infill] = row.references[0].augmented.infills
@@ -462,7 +462,7 @@ def test_words_of_the_context_cost_ten_times_as_much(make, pipeline):
     rows.append((" ".join(text.split()[:12]), "A boat."))
     result = make(planner="none").score(["A boat."] * 3, *columns(rows))
     corpus = [reference for reference, _ in rows]
-    for (reference, context), row in zip(rows, result.rows, strict=True):
+    for (reference, context), row in zip(rows, result.row_scores, strict=True):
         shown = [infill.template for infill in row.references[0].augmented.infills]
         assert shown == oracle_forms.templates(reference, context, corpus, pipeline)
 

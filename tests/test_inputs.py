@@ -18,11 +18,11 @@ from pyarrow import parquet
 import mars_score
 from mars_score import MarsScorer
 from mars_score.data.cells import value_of_cell
+from mars_score.data.checking import check_candidates, check_contexts, check_references, check_rows
 from mars_score.data.frames import columns_of
 from mars_score.data.readers import file_rows, stream_rows
-from mars_score.data.validation import check_candidates, check_contexts, check_references, check_rows
 from mars_score.data.values import get_field
-from mars_score.errors import BLANK, MarsWarning
+from mars_score.errors import MarsWarning, Notice
 from mars_score.text import as_prose, windows
 
 ROWS = [
@@ -273,10 +273,10 @@ def test_records_and_frame(tiny):
         assert record["task"] == "text"
         terms = sum(record["weights"][name] * value for name, value in record["terms"].items())
         assert record["mars"] == pytest.approx(terms)
-        assert len(record["samples"]) == len(result.rows[number].samples)
+        assert len(record["samples"]) == len(result.row_scores[number].samples)
     frame = result.to_pandas()
     assert list(frame["mars"]) == result.scores
-    assert list(frame["terms.references"]) == [row.terms[0].value for row in result.rows]
+    assert list(frame["terms.references"]) == [row.terms[0].value for row in result.row_scores]
     assert {"row", "prediction", "references", "context", "weights.context"} <= set(frame.columns)
 
 
@@ -285,7 +285,7 @@ def test_records_and_frame(tiny):
 
 def test_lists_of_candidates(tiny):
     more = [["She took the bus.", "The cat slept.", ""], "He was late."]
-    with pytest.warns(MarsWarning, match=rf"{BLANK}: 1 of 4 rows \(index 0\)"):
+    with pytest.warns(MarsWarning, match=rf"{Notice.BLANK.message}: 1 of 4 rows \(index 0\)"):
         result = tiny.score(more, COLUMNS["reference"], COLUMNS["context"])
     rows = [(0, "She took the bus."), (0, "The cat slept."), (0, ""), (1, "He was late.")]
     assert [(record["row"], record["prediction"]) for record in result.to_records()] == rows
@@ -366,7 +366,9 @@ def test_tasks_of_rows_count(tiny):
     """Replies to a dialogue have no likelihood; what is said of data is compared by its sentence vector."""
     contexts = ["The car broke down.", "It was late."]
     columns = (COLUMNS["prediction"], COLUMNS["reference"], contexts)
-    names = [{term.name for term in row.terms} for row in tiny.score(*columns, tasks=["dialogue", "data"]).rows]
+    names = [
+        {term.name for term in row.terms} for row in tiny.score(*columns, tasks=["dialogue", "data"]).row_scores
+    ]
     assert ["likelihood" in row for row in names] == [False, True]
     assert ["sentences" in row for row in names] == [False, True]
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -395,8 +397,8 @@ def test_passages_are_encoded_one_by_one():
 def test_a_row_with_passages_is_scored(tiny):
     candidate, references = ["It leaves at nine."], ["At nine."]
     passages = [PASSAGES[0], "No bus goes on Sunday or on Monday."]
-    [row] = tiny.score(candidate, references, [{"passages": passages}]).rows
-    alone = [tiny.score(candidate, references, [passage]).rows[0].terms[1].value for passage in passages]
+    [row] = tiny.score(candidate, references, [{"passages": passages}]).row_scores
+    alone = [tiny.score(candidate, references, [passage]).row_scores[0].terms[1].value for passage in passages]
     assert (row.terms[1].name, row.terms[1].value) == ("context", pytest.approx(max(alone), abs=1e-9))
     [record] = tiny.score(candidate, references, [{"passages": PASSAGES}]).to_records()
     assert record["context"] == "\n\n".join(PASSAGES)

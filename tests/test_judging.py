@@ -67,7 +67,7 @@ def test_score_and_metadata_are_those_of_a_scorer(tiny_mini, variant, context):
     scorer = MarsScorer("mini", variant=variant, use_context=context is not None)
     result = scorer.score(["The road is"], [REFERENCE], [context] if context else None)
     assert judged["score"] == result.score
-    terms = {term.name: {"value": term.value, "weight": term.weight} for term in result.rows[0].terms}
+    terms = {term.name: {"value": term.value, "weight": term.weight} for term in result.row_scores[0].terms}
     assert judged["metadata"]["terms"] == terms
     assert judged["metadata"]["signature"] == str(result.signature)
     assert json.loads(json.dumps(judged)) == judged

@@ -13,7 +13,7 @@ import spacy
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.errors import UNTAGGED
+from mars_score.errors import Notice
 from mars_score.language import PipelineMissingError, pipeline_name
 from mars_score.learning.pairs import drop_words
 from mars_score.models.tagger import Tagger
@@ -139,16 +139,16 @@ def test_scores(code, variant):
     planner = {"planner": "none"} if variant == "paper" else {}
     scorer = MarsScorer("multilingual", language=code, variant=variant, **planner)
     result = scorer.score([good, reference, bad, ""], [reference] * 4, [context] * 4)
-    references = [row.references[0].similarities[0] for row in result.rows[:3]]
+    references = [row.references[0].similarities[0] for row in result.row_scores[:3]]
     assert references[1] == pytest.approx(1) == max(references)
     assert result.scores[3] == 0
     assert f"|language:{code}|" in str(result.signature)
     pipeline = f"blank_{code}-{spacy.__version__}" if variant == "paper" else None  # Else no word is tagged.
     assert result.signature.to_dict()["spacy_pipeline"] == pipeline
-    assert [notice for notice in result.notices if notice.startswith(UNTAGGED)] == (
-        [f"{UNTAGGED}: 3 of 4 rows (index 0, 1, 2)"] if variant == "paper" else []
+    assert [notice for notice in result.notices if notice.startswith(Notice.UNTAGGED.message)] == (
+        [f"{Notice.UNTAGGED.message}: 3 of 4 rows (index 0, 1, 2)"] if variant == "paper" else []
     )
-    infills = result.rows[0].references[0].augmented.infills
+    infills = result.row_scores[0].references[0].augmented.infills
     assert len(infills) == (3 if variant == "paper" else 0)
     assert all("____" in infill.template for infill in infills[-1:])
 

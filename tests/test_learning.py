@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import jsonl
 import numpy as np
@@ -65,7 +66,7 @@ def test_ratings_that_are_refused(ratings, groups, within, fault):
 
 
 def test_blank_candidates_teach_nothing():
-    rows = [row._replace(candidate="") for row in TALK.rows[:2]]
+    rows = [replace(row, candidate="") for row in TALK.rows[:2]]
     data = training_set("talk", [*rows, *TALK.rows], [9.0, 1.0, *RATED], ["0", "0", *TWOS])
     assert (data.rows, data.groups) == (TALK.rows, TALK.groups)
     assert data.ratings == pytest.approx(TALK.ratings)
@@ -87,11 +88,11 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     before, after = MarsScorer(**models).score(*COLUMNS), learned.score(*COLUMNS)
     agreement = [np.corrcoef(result.scores, TALK.ratings[:12])[0, 1] for result in (before, after)]
     assert agreement[1] > agreement[0] + 0.01
-    for row in after.rows:
+    for row in after.row_scores:
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
-    weights = {term.name: term.weight for term in after.rows[1].terms}
+    weights = {term.name: term.weight for term in after.row_scores[1].terms}
     assert weights["repetition"] < 0
-    assert len(after.rows[1].terms) == len(weights)
+    assert len(after.row_scores[1].terms) == len(weights)
     assert [result.signature.to_dict()["learned"] for result in (before, after)] == [None, trained.fingerprint]
     assert f"|learned:{trained.fingerprint}|" in str(after.signature)
     assert pickle.loads(pickle.dumps(learned)).score(*COLUMNS).scores == after.scores
@@ -99,7 +100,7 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
 
 def features_of(row, **settings):
     scorer = MarsScorer(**settings, store=False)
-    (features,) = TermsHead({}, scorer.settings, scorer.calls).features([row], scorer.score_rows([row]))
+    (features,) = TermsHead({}, scorer.settings, scorer.calls).features([row], scorer.row_scores([row]))
     return scorer, features
 
 
@@ -113,7 +114,7 @@ def test_features_of_a_row(models):
     scorer, plus = features_of(row, **{**models, "variant": "plus"})
     (log_p,) = scorer.calls.log_probability([(context, row.candidate)], 2048).values()
     assert plus.values == pytest.approx({**own, "log_probability": log_p.alone, "pmi": log_p.pmi})
-    _, plus = features_of(row._replace(task="dialogue"), **{**models, "variant": "plus"})
+    _, plus = features_of(replace(row, task="dialogue"), **{**models, "variant": "plus"})
     assert plus.values.keys() == own.keys()  # the likelihood is no term there
     _, fast = features_of(row, **{**models, "repetition_penalty": 0.3})
     assert fast.values.keys() == own.keys() - {"repetition"}
@@ -127,9 +128,9 @@ def test_training_and_scoring_have_the_same_features(tmp_path, models, variant):
     saved = train_terms(scorer, tmp_path, [TALK])
     rows = TALK.prepared_rows(scorer)
     head = TermsHead.load(saved, scorer.settings, scorer.calls)
-    terms = head.score(head.features(rows, scorer.score_rows(rows)))
+    terms = head.score(head.features(rows, scorer.row_scores(rows)))
     learned = MarsScorer(**named, learned=tmp_path)
-    for row, expected in zip(learned.score_rows(rows), terms, strict=True):
+    for row, expected in zip(learned.row_scores(rows), terms, strict=True):
         assert [term.name for term in row.terms] == [term.name for term in expected]
         assert [term.weight for term in row.terms] == [term.weight for term in expected]
         assert [term.value for term in row.terms] == pytest.approx([term.value for term in expected])
@@ -152,7 +153,11 @@ def test_settings_follow_from_the_head(tmp_path, models):
     saved = train_terms(MarsScorer(**named, variant="plus", store=False, premise_words=50), tmp_path, [TALK])
     assert saved.models.keys() == {"encoder", "language_model", "entailment_model"}
     settings = MarsScorer(**named, learned=tmp_path).settings
-    assert (settings.variant, settings.plus.likelihood_weight, settings.plus.premise_words) == ("plus", 0.15, 50)
+    assert (settings.variant, settings.config.likelihood_weight, settings.config.premise_words) == (
+        "plus",
+        0.15,
+        50,
+    )
     for changed, fault in (
         ({"likelihood_weight": 0.3}, r"likelihood_weight=0\.15"),
         ({"variant": "fast"}, "variant='plus'"),

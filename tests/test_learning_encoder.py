@@ -9,7 +9,7 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.errors import CONTRADICTED, HeadError, MarsWarning, UnsupportedModelError
+from mars_score.errors import HeadError, MarsWarning, Notice, UnsupportedModelError
 from mars_score.learning.heads import load_head, write_head
 from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import TrainingSet
@@ -201,8 +201,8 @@ def test_a_scorer_with_a_network_uses_neither_the_nli_model_nor_samples(learned,
         result = scorer.score(*columns)
     with pytest.warns(MarsWarning, match="blank"):
         assert scorer.score([" "], ["no boats"], ["the river"]).scores == [0.0]
-    assert [[term.name for term in row.terms] for row in result.rows] == [["encoder"], []]
-    assert not any(CONTRADICTED in row.notices for row in result.rows)
+    assert [[term.name for term in row.terms] for row in result.row_scores] == [["encoder"], []]
+    assert not any(Notice.CONTRADICTED in row.notices for row in result.row_scores)
     assert scorer.settings.used_models == ("encoder",)
     with pytest.raises(ValueError, match="samples have no effect"):
         scorer.score(*columns, samples=["a boat"] * 2)

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mars_score.data.cleaning import prepare_row, strip_urls_hashtags
-from mars_score.errors import URLS_REMOVED
+from mars_score.errors import Notice
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import (
     CONTEXT_COST,
@@ -135,7 +135,7 @@ def test_urls_and_hashtags(text, prepared):
 def test_urls_and_hashtags_go_from_all_texts_of_a_row_or_from_none(candidate, reference, prepared):
     row, notices = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=True)
     assert (row.candidate, *row.references) == prepared
-    assert (URLS_REMOVED in notices) == (prepared != (candidate, reference))
+    assert (Notice.URLS_REMOVED in notices) == (prepared != (candidate, reference))
     assert prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False)[0].references == (reference,)
 
 
@@ -155,7 +155,7 @@ def test_texts_for_idf_are_given_or_in_a_file(tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text(f"\ufeff{texts[0]}\r\n\n  {texts[1]}\n", encoding="utf-8")
     for corpus in (texts, list(texts), path, str(path)):
-        assert resolve_settings("mini", "paper", idf_corpus=corpus).paper.idf_corpus == texts
+        assert resolve_settings("mini", "paper", idf_corpus=corpus).config.idf_corpus == texts
 
 
 @pytest.mark.parametrize(

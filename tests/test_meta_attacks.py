@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -65,7 +66,7 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
     assert [row[1:] for row in attacked.rows] == [rows[1][1:], rows[3][1:]]
     assert attack("reorder", rows[::-1]).rows == attacked.rows[::-1]
     assert attack("reorder", rows, seed=1).rows != attacked.rows
-    with_task = [row._replace(task="dialogue", samples=("a sample",)) for row in rows]
+    with_task = [replace(row, task="dialogue", samples=("a sample",)) for row in rows]
     assert [row.candidate for row in attack("reorder", with_task).rows] == [row.candidate for row in attacked.rows]
     assert attack("retrieve", rows).indices == (0, 1, 3)  # a blank candidate is no text to attack
 

@@ -285,7 +285,7 @@ def test_the_naive_baseline_is_mars_with_these_infills(masked, encoder):
     scorer = MarsScorer("mini", variant="paper", encoder=encoder, idf_corpus=REFERENCES, store=False, **settings)
     scorer.calls = MaskedInfills(models.calls, folder)
     expected = []
-    for (candidate, *_), row in zip(ROWS, scorer.score(*zip(*ROWS, strict=True)).rows, strict=True):
+    for (candidate, *_), row in zip(ROWS, scorer.score(*zip(*ROWS, strict=True)).row_scores, strict=True):
         own = encoder.encode(candidate)
         texts = [one.augmented.texts for one in row.references]
         cosines = [[cosine(own, vector) for vector in encoder.encode(one)] for one in texts]
@@ -348,7 +348,7 @@ def test_word_vectors_compare_texts_as_in_the_papers_row_with_glove(
     def vector(text):
         return sum(word_vectors[WORDS.index(word)] for word in split(text.lower()) if word in WORDS)
 
-    for (candidate, *_), scored in zip(rows, result.rows, strict=True):
+    for (candidate, *_), scored in zip(rows, result.row_scores, strict=True):
         [reference] = scored.references
         cosines = [cosine(vector(text), vector(candidate)) for text in reference.augmented.texts]
         assert scored.score == pytest.approx(np.average(cosines, weights=[1, 0.8]), abs=1e-6)

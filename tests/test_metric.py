@@ -15,7 +15,7 @@ from word_recall import SETTINGS
 
 import mars_metric
 from mars_metric import Mars
-from mars_score.errors import BLANK
+from mars_score.errors import Notice
 from mars_score.models.loading import free_models
 from mars_score.scorer import MarsScorer
 from mars_score.text import normalise
@@ -49,7 +49,7 @@ def make(tmp_path):
 
 @pytest.fixture
 def rows_on_disk(tmp_path):
-    """The files of rows that wait, or were left behind."""
+    """The files that evaluate would keep rows in."""
     return lambda: sorted(tmp_path.glob("cache/**/*.arrow"))
 
 
@@ -70,7 +70,7 @@ def test_plain_floats_and_details_as_often_as_asked_for(make, rows_on_disk, argu
         result = metric.compute(**ROWS)
         assert result == {"mars": 0.75}
         assert type(result["mars"]) is float
-        with pytest.warns(UserWarning, match=f"{BLANK}: 1 of 3 rows"):
+        with pytest.warns(UserWarning, match=f"{Notice.BLANK.message}: 1 of 3 rows"):
             result = metric.compute(**blank, detailed=True)
         assert result.pop("signature").startswith("mars|")
         assert [one["reference"] for one in result.pop("aspects")] == [1.0, 0.5, None]
@@ -119,9 +119,9 @@ def test_a_task_is_said_of_a_row_or_of_all_or_by_a_type(make, through, task, mon
     contexts, tasks, expected = map(list, zip(*ADDED, strict=True))
     columns = {"predictions": ["a"] * len(ADDED), "references": ["a"] * len(ADDED), "contexts": contexts}
     columns |= {"samples": [["b"]] * len(ADDED), "tasks": tasks}
-    results, score = [], MarsScorer.score
+    results, score_rows = [], MarsScorer.score_rows
     monkeypatch.setattr(
-        MarsScorer, "score", lambda *rows, **more: results.append(score(*rows, **more)) or results[0]
+        MarsScorer, "score_rows", lambda *rows, **more: results.append(score_rows(*rows, **more)) or results[0]
     )
     metric = make()
     if through == "add":
@@ -131,9 +131,9 @@ def test_a_task_is_said_of_a_row_or_of_all_or_by_a_type(make, through, task, mon
         metric.add_batch(**columns)
     metric.compute(**(columns if through == "compute" else {}), task=task)  # said when the rows are added already
     make().make_scorer(task=task).score(**columns)
-    assert results[0].texts == results[1].texts
+    assert results[0].rows == results[1].rows
     assert results[0].signature == results[1].signature
-    assert [row.task for row in results[0].texts] == [
+    assert [row.task for row in results[0].rows] == [
         said or task or by_type for said, by_type in zip(tasks, expected, strict=True)
     ]
 
@@ -177,7 +177,7 @@ def test_without_contexts(make, scored):
     assert metric.compute() == {"mars": 0.75}
 
 
-# Bad input: refused before any model loads, and before evaluate takes its lock (see tests/test_bad_rows.py)
+# Bad input: refused before any model loads (see tests/test_bad_rows.py)
 
 
 @pytest.mark.parametrize("method", ["compute", "add_batch"])
@@ -201,7 +201,6 @@ def test_bad_columns(make, rows_on_disk, method, columns, message):
     metric = make()
     with pytest.raises((TypeError, ValueError), match=message):
         getattr(metric, method)(**{**ROWS, **columns})
-    assert metric.filelock is None
     assert rows_on_disk() == []
     assert metric.compute(**ROWS) == {"mars": 0.75}
 
@@ -231,7 +230,7 @@ def test_settings_at_load_and_at_compute(make, scored):
     metric = make(context_weight=0.4, batch_size=3, device="cpu", store=False)
     for settings in ({}, {"context_weight": 0.2, "batch_size": 5}, {}):
         metric.compute(**ROWS, **settings)
-    used = [(scorer.settings.plus.context_weight, scorer.runtime.batch_size) for scorer, _ in scored]
+    used = [(scorer.settings.config.context_weight, scorer.runtime.batch_size) for scorer, _ in scored]
     assert used == [(0.4, 3), (0.2, 5), (0.4, 3)]
     assert {(scorer.runtime.device, scorer.runtime.store.folder) for scorer, _ in scored} == {("cpu", None)}
 
@@ -269,38 +268,33 @@ def test_models_are_shared_until_they_are_freed(make, named_models):
     assert [stages.count(f"load {name}") for name in named.values()] == [4, 4]
 
 
-# Locks: evaluate keeps its lock when scoring fails
+# Rows that wait
 
 
 @pytest.mark.parametrize("error", [OSError("the Hub is out of reach"), KeyboardInterrupt()])
-@pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
-def test_no_lock_is_left_when_scoring_fails(make, rows_on_disk, error, arguments, monkeypatch):
+def test_rows_are_dropped_when_scoring_fails(make, error, monkeypatch):
     def fail(*_, **__):
         raise error
 
-    metric = make(**arguments)
+    metric = make()
     metric.add_batch(**ROWS)
     with monkeypatch.context() as patch:
-        patch.setattr(MarsScorer, "score", fail)
+        patch.setattr(MarsScorer, "score_rows", fail)
         with pytest.raises(type(error)):
             metric.compute(**ROWS)
-    assert rows_on_disk() == []
-    for again in (metric, make(**arguments)):
-        again.add_batch(**ROWS)
-        files = [path.name for path in rows_on_disk()]
-        assert files == ([] if arguments else ["default_experiment-1-0.arrow"])  # other names: the lock was held
-        assert again.compute(detailed=True)["scores"] == [1.0, 0.5]
+    assert len(metric) == 0
+    metric.add_batch(**ROWS)
+    assert metric.compute(detailed=True)["scores"] == [1.0, 0.5]
 
 
-def test_a_failure_leaves_the_files_of_others(make, monkeypatch, rows_on_disk):
-    failing, other = make(), make()
-    failing.compute(**ROWS)
-    other.add_batch(**ROWS)  # takes the name that `failing` has released
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluate.Metric, "_finalize", lambda self: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            failing.compute(**ROWS)
-    assert [path.name for path in rows_on_disk()] == ["default_experiment-1-0.arrow"]
+def test_rows_of_several_processes_are_not_gathered(make):
+    with pytest.raises(ValueError, match=r"num_process must be 1.*--workers N, Ray, or mars_score\.integrations"):
+        make(num_process=2, process_id=0)
+
+
+def test_samples_are_no_augmented_references(make):
+    scored = make(variant="plus", sample_weight=0.2).compute(**ROWS, samples=[["a c"], ["c d"]], detailed=True)
+    assert scored["augmented_references"] == [["a b"], ["x y", "c z"]]
 
 
 # Company
@@ -325,13 +319,10 @@ def test_a_pickle_leaves_models_out(make):
     assert dill.loads(pickled).compute(**ROWS) == {"mars": 0.75}
 
 
-def test_a_metric_with_rows_that_wait_is_not_pickled(make):
+def test_rows_that_wait_are_pickled(make):
     metric = make()
     metric.add_batch(**ROWS)
-    with pytest.raises(TypeError, match=r"rows that wait.*call compute\(\) first"):
-        pickle.dumps(metric)
-    metric.compute()
-    assert pickle.loads(pickle.dumps(metric)).compute(**ROWS) == {"mars": 0.75}
+    assert pickle.loads(pickle.dumps(metric)).compute() == metric.compute() == {"mars": 0.75}
 
 
 # Loading and documentation

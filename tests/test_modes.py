@@ -45,7 +45,7 @@ def score(scorers):
 
 
 def rows_of(results):
-    return [result.rows for result in results]
+    return [result.row_scores for result in results]
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
 def test_the_planner_does_plan_here(named_models, outside):
     """Else the comparison above would say nothing about gradients."""
     paper, _ = scorers_of(named_models, planner="none")
-    assert paper.score(*ROWS).rows != outside[0].rows
+    assert paper.score(*ROWS).row_scores != outside[0].rows
 
 
 def test_models_that_were_made_in_inference_mode_are_refused(gpt2):
@@ -155,7 +155,7 @@ def test_scoring_in_small_types(named_models, outside, dtype):
     for result, expected in zip(score(scorers_of({**named_models, "dtype": dtype})), outside, strict=True):
         assert result.signature.to_dict()["dtype"] == dtype
         assert result.score == pytest.approx(expected.score, abs=0.2)
-        assert result.rows != expected.rows
+        assert result.row_scores != expected.row_scores
 
 
 # Which architectures are taken

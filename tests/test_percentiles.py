@@ -1,6 +1,7 @@
 """Percentiles: where a score stands among rated candidates; none where scores of another kind stand there."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean as mean
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from mars_score import percentiles
-from mars_score.errors import NOT_ENGLISH
+from mars_score.errors import Notice
 from mars_score.percentiles import Percentile, find_percentiles, settings_digest
 from mars_score.rows import TASKS, Row, RowScore, Term
 from mars_score.scorer import MarsScorer
@@ -68,12 +69,12 @@ def test_ranks_and_ratings(score, rank, fifth):
 @pytest.mark.parametrize(
     ("row", "score"),
     [
-        (ROW._replace(candidate=""), RowScore(0.0)),
-        (ROW._replace(context=""), scored(0.3)),
-        (ROW._replace(samples=("d",)), scored(0.3)),
-        (ROW._replace(task="summary"), scored(0.3)),
-        (ROW._replace(references=()), scored(0.3)),
-        (ROW, scored(0.3, frozenset([NOT_ENGLISH]))),
+        (replace(ROW, candidate=""), RowScore(0.0)),
+        (replace(ROW, context=""), scored(0.3)),
+        (replace(ROW, samples=("d",)), scored(0.3)),
+        (replace(ROW, task="summary"), scored(0.3)),
+        (replace(ROW, references=()), scored(0.3)),
+        (ROW, scored(0.3, frozenset([Notice.NOT_ENGLISH]))),
     ],
 )
 @pytest.mark.usefixtures("known")
@@ -161,10 +162,10 @@ def test_the_rated_candidates_themselves(rated, variant, has_references):
     """Each has about as many below it as there are, and the mean rating of its neighbours."""
     rows, human = [], []
     for one in read_sets(rated):
-        rows += one.rows if has_references else [row._replace(references=()) for row in one.rows]
+        rows += one.rows if has_references else [replace(row, references=()) for row in one.rows]
         human += [(rating - 1) / 4 for rating in one.ratings]
     scorer = MarsScorer("mini", variant=variant)
-    scores = scorer.score_rows(rows)
+    scores = scorer.row_scores(rows)
     found = find_percentiles(rows, scores, make_signature(scorer.settings, [1]))
     for task in ("dialogue", "data", "summary"):
         own = [index for index, row in enumerate(rows) if row.task == task]
@@ -229,7 +230,7 @@ def test_the_command_line(tmp_path, run):
 @pytest.mark.parametrize("variant", ["plus", "fast"])
 def test_the_shipped_table_is_of_the_models_and_constants_of_today(preset, variant):
     """Else nobody has percentiles; python -m research.percentiles makes it anew."""
-    row, score = ROW._replace(task="dialogue"), scored(0.3)
+    row, score = replace(ROW, task="dialogue"), scored(0.3)
     (found,) = find_percentiles([row], [score], signature_of(preset, variant))
     assert found is not None
     table = json.loads(percentiles.FILE.read_text(encoding="utf-8"))[preset][variant]

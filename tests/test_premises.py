@@ -10,8 +10,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
-from mars_score.premises import choose_premises, neighbourhood
 from mars_score.rows import Row
+from mars_score.variants.judgements import choose_premises, neighbourhood
 
 BREAD = "The baker puts warm bread in the window."
 BOATS = "The children look at the boats."
@@ -35,7 +35,7 @@ class Chooser:
 
     def __call__(self, candidate, references=(), context="", task="text", **settings):
         row = Row(candidate, tuple(references), context, (), task)
-        return choose_premises([row], PlusConfig(**settings), self._calls)[row]
+        return choose_premises([row], PlusConfig(**settings), self._calls)[0]
 
 
 @pytest.fixture
@@ -50,7 +50,6 @@ def test_a_text_that_fits_is_a_premise_as_a_whole(premises):
     assert [one.sentence for one in chosen] == ["The boats.", "It rains."]
     assert {one.reference for one in chosen} == {f"{ROAD} {BREAD}"}
     assert {one.context for one in chosen} == {f"{BREAD} {BOATS} {TRAIN}"}
-    assert chosen[0].pairs == [(premise, "The boats.") for premise in chosen[0][1:]]
     assert premises.encoded == 0
 
 
@@ -118,7 +117,7 @@ def test_blank_parts_are_no_premises(premises):
     [chosen] = premises("The train.", [], f" \x1e{TRAIN}\n\n \n{ROAD}\x1e", "dialogue")
     assert chosen.context == f"{TRAIN} {ROAD}"
     [chosen] = premises("The train.", [], "")
-    assert (chosen.reference, chosen.context, chosen.pairs) == ("", "", [])
+    assert (chosen.reference, chosen.context) == ("", "")
 
 
 def test_the_first_sentences_are_judged(premises):

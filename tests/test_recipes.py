@@ -73,7 +73,7 @@ def test_trainer(tiny_mini, tmp_path, monkeypatch, capsys):
     names = run("Trainer")
     [result] = scored
     ids = tokenizer(names["contexts"])["input_ids"]
-    assert [row.context for row in result.texts] == tokenizer.batch_decode(ids, skip_special_tokens=True)
+    assert [row.context for row in result.rows] == tokenizer.batch_decode(ids, skip_special_tokens=True)
     assert capsys.readouterr().out.splitlines()[-1] == str(result.score)
 
 

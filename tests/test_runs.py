@@ -30,7 +30,7 @@ from mars_score.cli import main
 from mars_score.data.files import read_chunks
 from mars_score.data.readers import stream_rows
 from mars_score.data.writers import RUN_PREFIX, is_stream, naming, temporary_folder
-from mars_score.errors import BLANK, WorkerError
+from mars_score.errors import Notice, WorkerError
 from mars_score.rows import Row
 from mars_score.workers import RowAction, in_processes, worker_of
 
@@ -80,7 +80,7 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
         expected = scorer.score(*([row[name] for row in rows] for name in ("prediction", "reference", "context")))
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
-    assert shown["notices"][0] == f"{BLANK}: 2 of 30 rows (line 11, 22)"
+    assert shown["notices"][0] == f"{Notice.BLANK.message}: 2 of 30 rows (line 11, 22)"
     notices, expected_notices = (
         [text.split("(")[0] for text in of] for of in (shown["notices"], expected.notices)
     )
@@ -88,7 +88,7 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     assert shown["signature"] == str(expected.signature)
     written = read(out)
     aspects = [row.pop("aspects") for row in written]
-    assert aspects == [pytest.approx(row.aspects._asdict(), abs=1e-9) for row in expected.rows]
+    assert aspects == [pytest.approx(row.aspects._asdict(), abs=1e-9) for row in expected.row_scores]
     assert written == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
 
@@ -338,12 +338,12 @@ def test_an_integer_that_no_float_equals_and_fractions(tmp_path, monkeypatch, fa
 
 @pytest.mark.usefixtures("word_models")
 def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
-    chunks, score_rows = itertools.count(1), MarsScorer.score_rows
+    chunks, row_scores = itertools.count(1), MarsScorer.row_scores
 
     def stopping(*args, **options):
         if next(chunks) == 4:
             raise KeyboardInterrupt
-        return score_rows(*args, **options)
+        return row_scores(*args, **options)
 
     def run(name="out.jsonl", *options):
         return score_words(path, "--out", tmp_path / name, "--chunk-size", 4, *options)
@@ -354,7 +354,7 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
     rows = [{**row, "prediction": f"{row['prediction']} {row['id']}"} for row in make_rows(24)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
     out.write_text("as before")
-    monkeypatch.setattr(MarsScorer, "score_rows", stopping)
+    monkeypatch.setattr(MarsScorer, "row_scores", stopping)
     assert run() == 130
     assert out.read_text() == "as before"  # whole or not at all
     done = {text.strip() for row in rows[:12] for text in (row["prediction"], row["reference"])}
@@ -370,8 +370,8 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("word_models")
 @pytest.mark.parametrize("changed", [[*make_rows(40), {"other": 1}], [{"x": 1}, *make_rows(39)]])
 def test_an_input_that_changes_during_a_run(monkeypatch, tmp_path, failing, changed):
-    path, score_rows = write(tmp_path / "rows.jsonl", make_rows(40)), MarsScorer.score_rows
-    monkeypatch.setattr(MarsScorer, "score_rows", lambda *args, **_: write(path, changed) and score_rows(*args))
+    path, row_scores = write(tmp_path / "rows.jsonl", make_rows(40)), MarsScorer.row_scores
+    monkeypatch.setattr(MarsScorer, "row_scores", lambda *args, **_: write(path, changed) and row_scores(*args))
     error = failing("score", path, "--chunk-size", 4, "--variant", "fast")
     assert error == f"{path} changed during the run; run the command again"
 

@@ -45,14 +45,14 @@ def test_samples_count(scorer):
     """Also without references; they need no language model, and a sample that is the candidate is left out."""
     with pytest.warns(mars_score.errors.MarsWarning, match="a sample is the candidate itself.*1 of 4 rows"):
         result = scorer.score(**ROWS, samples=SAMPLES, explain=True)
-    assert [len(row.samples) for row in result.rows] == [2, 1, 0, 0]
+    assert [len(row.samples) for row in result.row_scores] == [2, 1, 0, 0]
     assert any(match.kind == "sample" for match in result.explanations[0].matches)
     assert "|samples:given|" in str(result.signature)
     without = scorer.score(**ROWS)
     assert result.scores[0] > without.scores[0]
     assert result.scores[2:] == pytest.approx(without.scores[2:])
     assert "samples" not in str(without.signature)
-    alone = scorer.score(CANDIDATES, None, CONTEXTS, samples=SAMPLES).rows
+    alone = scorer.score(CANDIDATES, None, CONTEXTS, samples=SAMPLES).row_scores
     named = ["samples" in {term.name for term in row.terms} for row in alone]
     assert named == [True, True, False, False]
 

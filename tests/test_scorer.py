@@ -21,19 +21,10 @@ from transformers import EvalPrediction
 
 import mars_metric
 from mars_score import cache
-from mars_score import scorer as scorer_module
-from mars_score.errors import (
-    BLANK,
-    BLANK_CONTEXT,
-    CONTEXT_CUT,
-    REFERENCE_CUT,
-    SENTENCES_CUT,
-    TEXT_CUT,
-    MarsWarning,
-)
+from mars_score.errors import MarsWarning, Notice
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.language import pipeline_name
-from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus
+from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus, term_names
 from mars_score.models import loading
 from mars_score.models.encoder import Encoding
 from mars_score.models.fingerprints import fingerprint
@@ -41,6 +32,7 @@ from mars_score.rows import Entailment, Judgement, Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import CONFIGS, resolve_settings
 from mars_score.signature import make_signature
+from mars_score.variants import plus_variant
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 # (candidate, references, context)
@@ -88,14 +80,15 @@ def scores_and_notices(scorer, *arguments):
         result = scorer.score(*arguments)
     messages = tuple(str(warning.message) for warning in caught if warning.category is MarsWarning)
     assert messages == result.notices
-    return result, [message for message in messages if not message.startswith(BLANK_CONTEXT)]
+    return result, [message for message in messages if not message.startswith(Notice.BLANK_CONTEXT.message)]
 
 
 # The formula by itself
 
 ROW = Row("It rained, it rained.", ("It was wet.",), "It was wet outside.", ("It poured.",))
 JUDGED = (Judgement("It rained, it rained.", "It was wet.", "", Entailment(0.1, 0.5), None),)
-FEATURES = Features(ROW, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), JUDGED)
+TERMS = term_names(ROW, PlusConfig())
+FEATURES = Features(ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), JUDGED)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +100,12 @@ FEATURES = Features(ROW, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4
         ({"judgements": ()}, "contradiction"),
     ],
 )
-def test_a_feature_that_is_missing_leaves_its_term_out(missing, term):
+def test_a_term_that_is_left_out_needs_no_feature(missing, term):
     """And changes no other, but that the references have the weight that the context leaves."""
     whole = {one.name: one for one in plus(FEATURES, PlusConfig())}
     assert list(whole) == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
-    left = {one.name: one for one in plus(FEATURES._replace(**missing), PlusConfig())}
+    features = FEATURES._replace(terms=FEATURES.terms - {term}, **missing)
+    left = {one.name: one for one in plus(features, PlusConfig())}
     assert left.keys() == whole.keys() - {term}
     changed = {name for name in left if left[name] != whole[name]}
     assert changed == ({"references"} if term == "context" else set())
@@ -146,7 +140,7 @@ def test_the_task_follows_from_the_type_of_the_context_or_is_said(make):
         ["It was."] * len(TASKS), ["It was late."] * len(TASKS), contexts, tasks=tasks
     )
     assert tasks_of(result) == expected
-    second = {row.terms[1].name for row, task in zip(result.rows, expected, strict=True) if task == "data"}
+    second = {row.terms[1].name for row, task in zip(result.row_scores, expected, strict=True) if task == "data"}
     assert second == {"sentences"}
     assert "|task:data,dialogue,summary,text|" in str(result.signature)
 
@@ -192,18 +186,18 @@ def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
     """The references of its row count for the IDF as always."""
     result, notices = scores_and_notices(make(planner="none"), *columns([(" \n", *ROWS[0][1:]), *ROWS[1:]]))
     assert result.scores[0] == 0.0
-    assert result.rows[0].references == result.rows[0].terms == ()
-    assert notices == [f"{BLANK}: 1 of 3 rows (index 0)"]
+    assert result.row_scores[0].references == result.row_scores[0].terms == ()
+    assert notices == [f"{Notice.BLANK.message}: 1 of 3 rows (index 0)"]
     whole = make(planner="none").score(*columns(ROWS))
     assert result.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
-    assert result.rows[2].references[0].augmented == whole.rows[2].references[0].augmented
+    assert result.row_scores[2].references[0].augmented == whole.row_scores[2].references[0].augmented
 
 
 def test_a_call_of_blank_candidates_loads_nothing(make, loads):
     for variant in CONFIGS:
         result, notices = scores_and_notices(make(variant=variant), *columns([("", *row[1:]) for row in ROWS]))
         assert result.scores == [0.0] * 3
-        assert notices == [f"{BLANK}: 3 of 3 rows (index 0, 1, 2)"]
+        assert notices == [f"{Notice.BLANK.message}: 3 of 3 rows (index 0, 1, 2)"]
     with pytest.raises(ValueError, match="predictions is empty"):
         make().score([], [], [])
     assert make().augment([], []) == []
@@ -218,7 +212,7 @@ def test_blank_contexts_are_counted(make, variant):
     with pytest.warns(MarsWarning) as caught:
         result = make(**settings).score(*columns(rows))
     assert [str(warning.message) for warning in caught] == list(result.notices)
-    assert result.notices == (f"{BLANK_CONTEXT}: 2 of 4 rows (index 1, 3)",)
+    assert result.notices == (f"{Notice.BLANK_CONTEXT.message}: 2 of 4 rows (index 1, 3)",)
     assert make(**settings, use_context=False).score(*columns(rows)).notices == ()
 
 
@@ -260,7 +254,7 @@ def test_contexts_omitted(make):
 def test_without_augmentation_no_language_model_is_loaded(make, loads):
     scorer = make(max_mask_ratio=0)
     result = scorer.score(*columns(ROWS))
-    assert all(len(text.similarities) == 1 for row in result.rows for text in row.references)
+    assert all(len(text.similarities) == 1 for row in result.row_scores for text in row.references)
     assert loads == ["encoder"]
     with pytest.raises(ValueError, match="masks nothing"):
         scorer.augment(ROWS[0][1:2], [""])
@@ -275,19 +269,19 @@ ENDLESS = [("They walk. " * 100, [text], "") for text in ("They walk.", "I read.
     ("rows", "settings", "notices"),
     [
         (ROWS, {"planner": "none"}, []),
-        ([*ROWS, LONG], {"planner": "none"}, [(CONTEXT_CUT, "1 of 4 rows (index 3)")]),
-        ([*ROWS, LONG], {"variant": "plus"}, [(CONTEXT_CUT, "1 of 4 rows (index 3)")]),
+        ([*ROWS, LONG], {"planner": "none"}, [(Notice.CONTEXT_CUT, "1 of 4 rows (index 3)")]),
+        ([*ROWS, LONG], {"variant": "plus"}, [(Notice.CONTEXT_CUT, "1 of 4 rows (index 3)")]),
         ([*ROWS, LONG], {"variant": "fast"}, []),
-        ([*ROWS[1:], *ENDLESS], {"max_mask_ratio": 0}, [(TEXT_CUT, "2 of 4 rows (index 2, 3)")]),
+        ([*ROWS[1:], *ENDLESS], {"max_mask_ratio": 0}, [(Notice.TEXT_CUT, "2 of 4 rows (index 2, 3)")]),
         (
             [*ROWS[1:], *ENDLESS],
             {"variant": "fast"},
-            [(TEXT_CUT, "2 of 4 rows (index 2, 3)"), (SENTENCES_CUT, "2 of 4 rows (index 2, 3)")],
+            [(Notice.TEXT_CUT, "2 of 4 rows (index 2, 3)"), (Notice.SENTENCES_CUT, "2 of 4 rows (index 2, 3)")],
         ),
         (
             [("No.", ["The mayor told a reporter about it. " * 12], "")],
             {"max_mask_ratio": 0.2, "planner": "none"},
-            [(REFERENCE_CUT, "(index 0)"), (TEXT_CUT, "(index 0)")],
+            [(Notice.REFERENCE_CUT, "(index 0)"), (Notice.TEXT_CUT, "(index 0)")],
         ),
     ],
 )
@@ -296,14 +290,14 @@ def test_long_texts_are_counted(make, rows, settings, notices):
     assert np.isfinite(result.scores).all()
     assert len(found) == len(notices)
     for notice, (kind, which) in zip(found, notices, strict=True):
-        assert notice.startswith(kind)
+        assert notice.startswith(kind.message)
         assert notice.endswith(which)
 
 
 @pytest.mark.parametrize("text", ["</s>", "<pad><s>"])
 def test_the_names_of_special_tokens_are_words_of_a_text(make, text):
     """Only those that the tokenizer adds are left out."""
-    rows = make(variant="fast").score([text, text, "a"], [text, "a", text], [""] * 3).rows
+    rows = make(variant="fast").score([text, text, "a"], [text, "a", text], [""] * 3).row_scores
     same, *others = (row.terms[0].value for row in rows)
     assert same == pytest.approx(1)
     assert all(0 < other < 0.99 for other in others)
@@ -398,7 +392,7 @@ def test_rows_are_scored_in_chunks(make, monkeypatch):
         if (stage, done) == ("encode", 0):
             counts.append(total)
 
-    monkeypatch.setattr(scorer_module, "CHUNK_SIZE", 2)
+    monkeypatch.setattr(plus_variant, "CHUNK_SIZE", 2)
     result = make(**settings, progress=report).score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices
@@ -456,10 +450,10 @@ def test_json_round_trip(make):
     assert plain.items() >= {**values, **signed}.items()
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
     assert [len(row["terms"]) for row in plain["rows"]] == [0, 1, 1, 1]
-    term, reference = result.rows[1].terms[0], plain["rows"][1]["references"][0]
+    term, reference = result.row_scores[1].terms[0], plain["rows"][1]["references"][0]
     assert plain["rows"][1]["terms"][0] == {"name": "references", "value": term.value, "weight": term.weight}
     texts = [reference["reference"], *(augmentation["text"] for augmentation in reference["augmentations"])]
-    assert texts == list(result.rows[1].references[0].augmented.texts)
+    assert texts == list(result.row_scores[1].references[0].augmented.texts)
     ratios = [augmentation["mask_ratio"] for augmentation in reference["augmentations"]]
     assert ratios == pytest.approx([0.2, 0.4, 0.6])
 
@@ -468,7 +462,7 @@ def test_augment(make):
     _, references, contexts = columns(ROWS)
     augmented = make(planner="none").augment(iter(references), iter(contexts))
     result = make(planner="none").score(*columns(ROWS))
-    for texts, human, row in zip(augmented, references, result.rows, strict=True):
+    for texts, human, row in zip(augmented, references, result.row_scores, strict=True):
         assert len(set(texts)) == len(texts) > len(human)
         assert texts[0] == human[0]
         assert set(texts) == {text for ref in row.references for text in ref.augmented.texts} >= set(human)

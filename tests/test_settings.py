@@ -248,12 +248,12 @@ def test_settings_without_effect_are_refused(settings, message):
 def test_settings_that_one_other_gives_effect_are_taken():
     samples = resolve_settings(variant="plus", context_weight=0, context_words=2)
     contradictions = resolve_settings(variant="plus", support_weight=0, max_sentences=2)
-    assert (samples.plus.context_words, contradictions.plus.max_sentences) == (2, 2)
+    assert (samples.config.context_words, contradictions.config.max_sentences) == (2, 2)
 
 
 def test_constants_of_variants_may_be_without_effect():
     settings = resolve_settings("base", "paper", use_context=False)
-    assert settings.paper.max_context_tokens == 2048
+    assert settings.config.max_context_tokens == 2048
     assert resolve_settings("base", **flat(settings)) == settings  # given explicitly, but as they are anyway
 
 
@@ -261,6 +261,6 @@ def test_settings_are_frozen():
     weights = {"ADJ": 2.0}
     settings = resolve_settings(idf_corpus=["a"], pos_weights=weights)
     weights["ADJ"] = 9.0
-    assert settings.paper.pos_weights == {"ADJ": 2.0}
+    assert settings.config.pos_weights == {"ADJ": 2.0}
     with pytest.raises(dataclasses.FrozenInstanceError):
         settings.variant = "paper"

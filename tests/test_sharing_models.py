@@ -37,7 +37,7 @@ def test_threads_share_models(gpt2, encoder):
     def score(barrier):
         scorer = MarsScorer("mini", variant="paper", planner="self", max_mask_ratio=0.4, store=False, **models)
         barrier.wait()
-        return scorer.score(*ROWS).rows
+        return scorer.score(*ROWS).row_scores
 
     expected = score(threading.Barrier(1))
     ids = torch.tensor([[5, 6, 7]])

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from mars_score import MarsScorer
-from mars_score.errors import NOT_ENGLISH, ModelUnavailableError
+from mars_score.errors import ModelUnavailableError, Notice
 from mars_score.models import shipped_nli
 from mars_score.models.nli import NliModel
 from mars_score.models.prefix_nli import PrefixClassifier, pack
@@ -173,13 +173,13 @@ def test_rows_in_other_languages_are_scored_without_it(tiny_mini, left_out):
     scorer = MarsScorer(**models, variant="fast", task="summary", **weights)
     candidates = ["Le café est fermé.", "It opens at nine."]
     result = scorer.score(candidates, [FRENCH * 2, "The library opens at nine."], [FRENCH, PREMISE])
-    named = [{"support", "contradiction"} & {term.name for term in row.terms} for row in result.rows]
+    named = [{"support", "contradiction"} & {term.name for term in row.terms} for row in result.row_scores]
     assert named == [set(), {"support", "contradiction"} - {left_out}]
-    assert f"{NOT_ENGLISH}: 1 of 2 rows (index 0)" in result.notices
+    assert f"{Notice.NOT_ENGLISH.message}: 1 of 2 rows (index 0)" in result.notices
 
 
 def test_nothing_is_noticed_where_nothing_is_left_out(tiny_mini):
     weights = {"support_weight": 0, "contradiction_penalty": 0}
     scorer = MarsScorer(**{**tiny_mini, "entailment_model": "mini-nli"}, variant="fast", **weights)
     result = scorer.score(["Le café est fermé.", " "], [FRENCH] * 2, [FRENCH] * 2)
-    assert not any(NOT_ENGLISH in row.notices for row in result.rows)
+    assert not any(Notice.NOT_ENGLISH in row.notices for row in result.row_scores)

@@ -313,7 +313,7 @@ def test_ranks_and_headline(rivals, ending):
 def test_the_terms_of_a_score_are_shown_with_their_meanings():
     scored = answer("a b x y")
     terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("likelihood", 0.0, -0.3)
-    row = replace(scored.plus.rows[0], terms=terms)
+    row = replace(scored.plus.row_scores[0], terms=terms)
     page = ranking_page(replace(scored, plus=replace(scored.plus, rows=(row,))))
     [table] = re.findall("<table.*?</table>", page)
     lines = [re.sub("<[^>]+>", " ", line).split() for line in re.findall("<tr>(.*?)</tr>", table)]
@@ -334,7 +334,7 @@ def test_the_best_card_is_open_and_each_rank_stands_once():
 
 def test_every_term_has_its_meaning():
     answers = answer("a b x y", context=STORY), answer("a b", context="area=riverside")
-    names = {term.name for scored in answers for row in scored.plus.rows for term in row.terms}
+    names = {term.name for scored in answers for row in scored.plus.row_scores for term in row.terms}
     assert {"references", "context", "likelihood"} <= names <= set(TERMS)
 
 
@@ -348,7 +348,7 @@ def test_hostile_texts_are_escaped_everywhere():
 
 def test_what_the_language_model_wrote_is_underlined():
     scored = answer("a", references=("He went home today.",), paper=True)
-    [row] = scored.paper.rows
+    [row] = scored.paper.row_scores
     [reference] = row.references
     infill = replace(reference.augmented.infills[0], template="He ____ home ____.", text="He ran home <now>.")
     augmented = replace(reference.augmented, infills=(infill,))

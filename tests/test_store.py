@@ -166,7 +166,7 @@ def test_a_setting_is_reused_or_recomputed(make, store, scored, settings, change
         assert grown.keys() == kinds
     fresh = make(**changed, store=False).score(*columns(ROW))
     assert result.scores == pytest.approx(fresh.scores, abs=1e-5)
-    assert result.texts == fresh.texts
+    assert result.rows == fresh.rows
     with growth(store) as grown:
         make(**settings).score(*columns(ROW))
     assert grown == {}  # the others are still there
@@ -388,8 +388,8 @@ def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, setti
         with growth(store) as grown:
             result, signature = score(f"{name}@{revision}")
         assert grown == {}
-        assert (result.rows, signature) == (first.rows, f"{name}@{ONE}")
-    assert score(f"{name}@{ONE}", store=False)[0].rows == first.rows
+        assert (result.row_scores, signature) == (first.row_scores, f"{name}@{ONE}")
+    assert score(f"{name}@{ONE}", store=False)[0].rows == first.row_scores
     with growth(store) as grown:
         _, signature = score(name)
     assert signature == str(fingerprint(f"{name}@main")) == f"{name}@{TWO}"

@@ -6,7 +6,7 @@ import pytest
 
 from mars_score import MarsScorer
 from mars_score.data.cleaning import clean_text, has_reasoning, special_tokens
-from mars_score.errors import CANDIDATE_TOKENS, CLEANED, REASONING, TOKEN_LISTS
+from mars_score.errors import Notice
 from mars_score.text import is_english, normalise, plain_words, repeated_share
 
 REFERENCE = "She took the bus to school until the road was open."
@@ -21,7 +21,7 @@ def score(tiny_mini):
     def score_one(candidate, reference=REFERENCE, context=CONTEXT, **settings):
         scorer = MarsScorer(**{"variant": "plus", "store": False, **tiny_mini, **settings})
         result = scorer.score([candidate], [reference], [context])
-        return result.rows[0], result.notices
+        return result.row_scores[0], result.notices
 
     return score_one
 
@@ -153,21 +153,24 @@ def test_a_row_with_reasoning_is_noticed_or_cleaned(score):
     wrong = "She stayed with her grandmother."
     text = f"<think>Did she take the bus until the road was open?</think>{wrong}<|im_end|>"
     row, notices = score(text)
-    assert REASONING in row.notices
+    assert Notice.REASONING in row.notices
     assert any("<|im_end|>" in notice for notice in notices)
     cleaned, _ = score(text, clean=True)
-    assert CLEANED in cleaned.notices
+    assert Notice.CLEANED in cleaned.notices
     assert cleaned.score == score(wrong)[0].score == score(wrong, clean=True)[0].score
-    assert not {CLEANED, REASONING} & score(wrong)[0].notices
+    assert not {Notice.CLEANED, Notice.REASONING} & score(wrong)[0].notices
     assert score("<think>Did she", clean=True)[0].score == 0.0
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_lists_of_tokens_are_noticed(score):
-    assert any(TOKEN_LISTS in notice for notice in score("She took it.", ["She", "took", "the", "bus", "."])[1])
-    assert not any(TOKEN_LISTS in notice for notice in score("Bus.", ["bus", "by bus", "a bus"])[1])
-    assert CANDIDATE_TOKENS in score(["She", "took", "the", "bus", "."])[1]
-    assert CANDIDATE_TOKENS not in score(["Bus.", "A bus.", "By bus."])[1]
+    def is_noticed(notice, *texts):
+        return any(sentence.startswith(notice.message) for sentence in score(*texts)[1])
+
+    assert is_noticed(Notice.TOKEN_LISTS, "She took it.", ["She", "took", "the", "bus", "."])
+    assert not is_noticed(Notice.TOKEN_LISTS, "Bus.", ["bus", "by bus", "a bus"])
+    assert is_noticed(Notice.CANDIDATE_TOKENS, ["She", "took", "the", "bus", "."])
+    assert not is_noticed(Notice.CANDIDATE_TOKENS, ["Bus.", "A bus.", "By bus."])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -175,8 +178,8 @@ def test_tasks_beside_a_table_count_and_are_not_given_twice(tiny_mini):
     scorer = MarsScorer(**tiny_mini, variant="fast", store=False)
     table = [{"prediction": ANSWER, "reference": REFERENCE, "context": CONTEXT, "kind": "data"}]
     by_column = scorer.score(table, columns={"task": "kind"})
-    assert [row.task for row in by_column.texts] == ["data"]
-    assert scorer.score(table, tasks=["data"]).rows == by_column.rows
-    assert [row.task for row in scorer.score(table).texts] == ["text"]
+    assert [row.task for row in by_column.rows] == ["data"]
+    assert scorer.score(table, tasks=["data"]).row_scores == by_column.row_scores
+    assert [row.task for row in scorer.score(table).rows] == ["text"]
     with pytest.raises(TypeError, match="tasks"):
         scorer.score(table, tasks=["text"], columns={"task": "kind"})

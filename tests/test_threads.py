@@ -8,8 +8,10 @@ from contextlib import nullcontext
 import pytest
 import threadpoolctl
 
-from mars_score import MarsScorer, features
-from mars_score.workers import RowAction, _start
+from mars_score import MarsScorer
+from mars_score.runs import RowAction
+from mars_score.variants import plus_variant
+from mars_score.workers import _begin
 
 
 def blas_threads():
@@ -27,7 +29,7 @@ def test_rows_are_compared_in_one_thread(fault, monkeypatch, encoder):
             raise fault
         return 1.0
 
-    monkeypatch.setattr(features, "token_recall", token_recall)
+    monkeypatch.setattr(plus_variant, "token_recall", token_recall)
     scorer = MarsScorer("mini", store=False, encoder=encoder, variant="fast")
     with threadpoolctl.threadpool_limits(limits=2, user_api="blas"):
         with pytest.raises(RuntimeError, match="for the test") if fault else nullcontext():
@@ -42,6 +44,6 @@ def test_threads_of_workers_wait_asleep_unless_asked_not_to(given, expected, mon
     if given:
         monkeypatch.setenv("OMP_WAIT_POLICY", given)
     action = RowAction("score", {"preset": "mini", "variant": "fast"})
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start, (action, 0, 1)) as pool:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (action.start, 0, 1)) as pool:
         assert pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == expected
     assert os.environ.get("OMP_WAIT_POLICY") == given  # of this process nothing was changed

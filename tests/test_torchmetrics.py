@@ -114,7 +114,7 @@ def test_settings_reach_the_scorer(scored, tmp_path):
     metric.update(["a"], ["a"])
     metric.compute()
     scorer, _ = scored[-1]
-    assert (scorer.settings.paper.max_mask_ratio, scorer.settings.use_context) == (0.4, False)
+    assert (scorer.settings.config.max_mask_ratio, scorer.settings.use_context) == (0.4, False)
     assert (scorer.runtime.store.folder, scorer.runtime.device) == (tmp_path, "cpu")
 
 
@@ -127,7 +127,7 @@ def test_tasks_and_samples_reach_the_scorer(target):
         metric.update(["a", "b"], target, contexts, **columns)
         expected = MarsScorer("mini", variant="fast", **settings).score(["a", "b"], target, contexts, **columns)
         assert metric.compute().item() == pytest.approx(expected.score, abs=1e-6)
-        assert [row.task for row in expected.texts] == ["dialogue", settings.get("task", "dialogue")]
+        assert [row.task for row in expected.rows] == ["dialogue", settings.get("task", "dialogue")]
     with pytest.raises(ValueError, match=r"tasks\[1\]"):
         metric.update(["a", "b"], target, contexts, tasks=["text", "story"])
 

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 import mars_metric
 from mars_score import MarsScorer
-from mars_score.errors import CONTEXT_CUT, FEW_DOCUMENTS, TEXT_CUT
+from mars_score.errors import Notice
 from mars_score.infilling.plain import PlainInfiller
 from mars_score.models.tagger import Tagger
 from mars_score.presets import PRESETS
@@ -49,19 +49,22 @@ def expected(folders):
     """The scores by the plain forms: one text and one token at a time."""
     scorer = MarsScorer(**folders, **SETTINGS, store=False)
     model, encoder = scorer.calls.language_model(), scorer.calls.encoder()
-    infiller = PlainInfiller(model.model, model.codec.tokenizer, scorer.settings.paper)
+    infiller = PlainInfiller(model.model, model.codec.tokenizer, scorer.settings.config)
 
     def fill(context, template):
         return infiller.fill(context, template).filled.text
 
-    templates = oracle.oracle_templates(ROWS, scorer.settings.paper, Tagger())
-    return oracle.oracle_scores(ROWS, templates, fill, encoder, scorer.settings.paper)
+    templates = oracle.oracle_templates(ROWS, scorer.settings.config, Tagger())
+    return oracle.oracle_scores(ROWS, templates, fill, encoder, scorer.settings.config)
 
 
 def by_python(preset, run, tmp_path):
     result = MarsScorer(preset, **SETTINGS).score(*jsonl.columns(ROWS))
-    kinds = [{kind for kind in (CONTEXT_CUT, TEXT_CUT) if kind in row.notices} for row in result.rows]
-    assert kinds == [set(), {CONTEXT_CUT}, {TEXT_CUT}]
+    kinds = [
+        {kind for kind in (Notice.CONTEXT_CUT, Notice.TEXT_CUT) if kind in row.notices}
+        for row in result.row_scores
+    ]
+    assert kinds == [set(), {Notice.CONTEXT_CUT.message}, {Notice.TEXT_CUT.message}]
     return result.scores
 
 
@@ -97,4 +100,4 @@ def test_few_references_for_idf_are_noticed(folders, few_references, count, sett
     corpus = {name: texts[:size] for name, size in settings.items()}
     scorer = MarsScorer(**folders, planner="none", max_mask_ratio=0.2, **corpus)
     result = scorer.score(["Nobody came."] * count, texts[:count], [CONTEXT] * count)
-    assert [FEW_DOCUMENTS in row.notices for row in result.rows] == [noticed] * count
+    assert [Notice.FEW_DOCUMENTS in row.notices for row in result.row_scores] == [noticed] * count

@@ -24,19 +24,19 @@ def install_models(patch, encoder=None):
         encoder: ``tiny_models.word_encoder()``; of a group of processes only the first can make it.
 
     Returns:
-        A list that is filled by each call of ``MarsScorer.score``: the scorer and what it scored as three lists.
+        A list that each call of ``MarsScorer.score_rows`` adds to: the scorer and what it scored as three lists.
     """
     models = {"language_model": tiny_models.tiny_gpt2(), "encoder": encoder or tiny_models.word_encoder()}
     models["entailment_model"] = tiny_models.tiny_nli()
     patch.setitem(presets.PRESETS, "mini", models)
     patch.setenv("MARS_PRESET", "mini")
-    scored, score = [], MarsScorer.score
+    scored, score_rows = [], MarsScorer.score_rows
 
-    def noted(self, *columns, **options):
-        result = score(self, *columns, **options)
-        texts = zip(*((one.candidate, list(one.references), one.context) for one in result.texts), strict=True)
+    def noted(self, *arguments, **options):
+        result = score_rows(self, *arguments, **options)
+        texts = zip(*((one.candidate, list(one.references), one.context) for one in result.rows), strict=True)
         scored.append((self, [list(column) for column in texts]))
         return result
 
-    patch.setattr(MarsScorer, "score", noted)
+    patch.setattr(MarsScorer, "score_rows", noted)
     return scored

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mars_score.data.cells import CellKinds
-from mars_score.data.readers import FileRow, file_rows
 from mars_score.data.checking import check_examples, check_rows
+from mars_score.data.readers import FileRow, file_rows
 from mars_score.data.values import get_field, is_blank, plain, unnested, with_field
 from mars_score.rows import Example, Row
 
