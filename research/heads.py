@@ -17,7 +17,7 @@ import numpy as np
 
 from mars_score import MarsScorer
 from mars_score.learning.heads import TermFeatures, TermsHead
-from mars_score.learning.ratings import TrainingSet, learn_weights, term_features, training_set
+from mars_score.learning.training import TrainingSet, learn_weights, term_features, training_set
 from mars_score.rows import weighted_sum
 from research.agreement import drawn, pearson
 from research.sets import read_sets

@@ -21,12 +21,12 @@ from sentence_transformers.base.modules import Dense
 from torch import Tensor
 
 from mars_score import MarsScorer
-from mars_score.learning.ratings import TrainingSet, term_features, training_set
-from mars_score.learning.text_heads import START, TEXT_HEADS, EncoderHead
-from mars_score.learning.train_encoders import TrainingOptions, train_on_ratings
+from mars_score.learning.training import TrainingSet, term_features, training_set
 from mars_score.rows import weighted_sum
 from research.agreement import Floats, drawn, pearson
 from research.heads import Rated
+from research.learned_encoders.text_heads import START, TEXT_HEADS, EncoderHead
+from research.learned_encoders.train_encoders import TrainingOptions, train_on_ratings
 from research.sets import read_sets
 
 

@@ -15,7 +15,7 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.errors import HeadError, MarsWarning
 from mars_score.learning.heads import FORMAT, TermsHead, read_head, write_head
-from mars_score.learning.ratings import centred, fit_weights, train_terms, training_set
+from mars_score.learning.training import centred, fit_weights, train_terms, training_set
 from mars_score.rows import Row
 from mars_score.text import repeated_share
 

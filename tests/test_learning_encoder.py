@@ -11,10 +11,15 @@ import torch
 from mars_score import MarsScorer
 from mars_score.errors import CONTRADICTED, HeadError, MarsWarning, UnsupportedModelError
 from mars_score.learning.heads import load_head, write_head
-from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
-from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.text_heads import ALPHA, TEXT_HEADS, TextFeatures
-from mars_score.learning.train_encoders import (
+from mars_score.learning.training import TrainingSet
+from mars_score.models.calls import ModelCalls
+from mars_score.models.nli import NliModel
+from mars_score.models.running import Runtime
+from mars_score.rows import Row
+from mars_score.settings import resolve_settings
+from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
+from research.learned_encoders.text_heads import ALPHA, TEXT_HEADS, TextFeatures
+from research.learned_encoders.train_encoders import (
     ContrastLoss,
     SignalLoss,
     TrainingOptions,
@@ -22,11 +27,6 @@ from mars_score.learning.train_encoders import (
     train_on_pairs,
     train_on_ratings,
 )
-from mars_score.models.calls import ModelCalls
-from mars_score.models.nli import NliModel
-from mars_score.models.running import Runtime
-from mars_score.rows import Row
-from mars_score.settings import resolve_settings
 
 WORDS = [
     *("baker", "opens", "shop", "window", "bread", "fishermen", "weather"),

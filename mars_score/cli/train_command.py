@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _read_ratings(args: argparse.Namespace) -> list[Any]:
-    from mars_score.learning.ratings import training_set
+    from mars_score.learning.training import training_set
 
     task = getattr(args, "task", None)
     tasks = {Path(path).stem: task for path in args.files} if task else None
@@ -88,20 +88,20 @@ def _read_ratings(args: argparse.Namespace) -> list[Any]:
 
 
 def _read_texts(args: argparse.Namespace) -> list[Any]:
-    from mars_score.learning.pairs import read_corpus
+    from research.learned_encoders.pairs import read_corpus
 
     columns = args.reference_column, args.context_column
     return [source for path in args.files for source in read_corpus(path, *columns)]
 
 
 def _train_terms(args: argparse.Namespace, scorer: Any, sets: Sequence[Any], _: Mapping[str, Any]) -> Any:
-    from mars_score.learning.ratings import train_terms
+    from mars_score.learning.training import train_terms
 
     return train_terms(scorer, args.out, sets)
 
 
 def _train_encoder(args: argparse.Namespace, scorer: Any, data: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    from mars_score.learning import train_encoders
+    from research.learned_encoders import train_encoders
 
     pairs = options.get("pairs", train_encoders.PAIRS)
     how = train_encoders.TrainingOptions(**{name: options[name] for name in options if name != "pairs"})

@@ -61,7 +61,7 @@ def load_head(saved: HeadFolder, settings: Settings, calls: ModelCalls) -> Head:
     check_fits(saved, settings)
     if saved.kind == "terms":
         return TermsHead.load(saved, settings, calls)
-    from mars_score.learning.text_heads import TEXT_HEADS
+    from research.learned_encoders.text_heads import TEXT_HEADS
 
     head = TEXT_HEADS[saved.kind].from_encoder(calls)
     head.load_weights(saved)

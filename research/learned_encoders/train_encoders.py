@@ -22,15 +22,15 @@ from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
 from mars_score.learning.heads import HeadFolder, check_models, read_head, write_head
-from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
-from mars_score.learning.ratings import Floats, TrainingSet
-from mars_score.learning.text_heads import ALPHA, BETA, REPLACED_SETTINGS, TEXT_HEADS, Segments, TextHead
+from mars_score.learning.training import Floats, TrainingSet
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
+from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
+from research.learned_encoders.text_heads import ALPHA, BETA, REPLACED_SETTINGS, TEXT_HEADS, Segments, TextHead
 
 Examples = list[dict[str, Any]]  # by column: those that a loss takes, and "group", which is held out together
 PAIRS = 1_500  # synthetic
