@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from itertools import chain, islice
 from typing import Any
 
@@ -22,6 +21,7 @@ from mars_score.errors import BLANK, BLANK_CONTEXT, CANDIDATE_TOKENS, OWN_SAMPLE
 from mars_score.explain import explain
 from mars_score.explanation import Explanation
 from mars_score.features import augment_references, paper_similarities, plus_features
+from mars_score.learning.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
 from mars_score.metrics.plus import plus
 from mars_score.models.calls import ModelCalls
@@ -73,11 +73,11 @@ class MarsScorer:
         progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
-        self.head_folder = _learning().read_head(settings["learned"]) if settings.get("learned") else None
+        self.head_folder = read_head(settings["learned"]) if settings.get("learned") else None
         trained = self.head_folder.settings if self.head_folder else None
         self.settings: Settings = resolve_settings(preset, trained=trained, **settings)
         if self.head_folder:
-            _learning().check_fits(self.head_folder, self.settings)
+            check_fits(self.head_folder, self.settings)
             self.settings = replace(self.settings, learned=self.head_folder.fingerprint)
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), _Reports(progress)
@@ -193,7 +193,7 @@ class MarsScorer:
     def check_inputs(self, references: Any, samples: Any = None) -> None:
         """Raise ValueError where rows without references (None), or samples (not None), cannot be scored."""
         self.settings.check_inputs(references, samples)
-        if references is None and self.head_folder and self.head_folder.kind == "terms":
+        if references is None and self.head_folder:
             raise ValueError(
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
             )
@@ -255,8 +255,8 @@ class MarsScorer:
         return Tagger(self.settings.language)
 
     @cached_property
-    def _head(self) -> Any:
-        return _learning().load_head(self.head_folder, self.settings, self.calls) if self.head_folder else None
+    def _head(self) -> TermsHead | None:
+        return TermsHead.load(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
     def _score(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
         prepared = [self._prepare(row) for row in rows]
@@ -416,11 +416,6 @@ class _Reports:
                 yield
         finally:
             self._report = given  # A function of bars cannot be pickled.
-
-
-def _learning() -> Any:
-    """Import learned heads, which are a layer above the scorer, only for a scorer that has one."""
-    return import_module("mars_score.learning.heads")
 
 
 def _only_tasks(given: Any, column: Any) -> Any:
