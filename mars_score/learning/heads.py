@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,11 @@ from safetensors.numpy import load, save
 from mars_score.atomic import write_whole
 from mars_score.errors import HeadError
 from mars_score.metrics.plus import PlusConfig, repetition
+from mars_score.models.calls import ModelCalls
 from mars_score.models.fingerprints import fingerprint
 from mars_score.rows import Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
 from mars_score.text import copied_share, split_words
-
-if TYPE_CHECKING:
-    from mars_score.models.calls import ModelCalls
 
 KIND = "terms"  # the kind of head that a scorer uses
 FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")  # beside the terms of a row's own score
