@@ -8,7 +8,6 @@ import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,7 @@ from mars_score.data.cleaning import prepare_row, strip_all_urls_hashtags
 from mars_score.data.frames import columns_of, in_memory, is_tabular
 from mars_score.errors import Notice, Notices, warn
 from mars_score.explanation import Explanation, explain
+from mars_score.learning.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
 from mars_score.models.calls import ModelCalls
 from mars_score.models.fingerprints import cached_fingerprints
@@ -67,11 +67,11 @@ class MarsScorer:
         progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
-        self.head_folder = _learning().read_head(settings["learned"]) if settings.get("learned") else None
+        self.head_folder = read_head(settings["learned"]) if settings.get("learned") else None
         trained = self.head_folder.settings if self.head_folder else None
         self.settings: Settings = resolve_settings(preset, trained=trained, **settings)
         if self.head_folder:
-            _learning().check_fits(self.head_folder, self.settings)
+            check_fits(self.head_folder, self.settings)
             self.settings = replace(self.settings, learned=self.head_folder.fingerprint)
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), Reports(progress)
@@ -171,7 +171,7 @@ class MarsScorer:
     def check_inputs(self, *, has_references: bool, has_samples: bool = False) -> None:
         """Raise ValueError where rows without references, or with samples, cannot be scored."""
         self.settings.check_inputs(has_references=has_references, has_samples=has_samples)
-        if not has_references and self.head_folder and self.head_folder.kind == "terms":
+        if not has_references and self.head_folder:
             raise ValueError(
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
             )
@@ -282,8 +282,8 @@ class MarsScorer:
         return ModelCalls(self.settings.models, self.runtime)
 
     @cached_property
-    def _head(self) -> Any:
-        return _learning().load_head(self.head_folder, self.settings, self.calls) if self.head_folder else None
+    def _head(self) -> TermsHead | None:
+        return TermsHead.load(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
     def _row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
         prepared = [self.prepare(row) for row in rows]
@@ -292,20 +292,12 @@ class MarsScorer:
             replace(score, notices=score.notices | notices)
             for score, (_, notices) in zip(self._variant.score(rows, self.calls, idf), prepared, strict=True)
         ]
-        if self._head is not None:
-            scores = self._correct(rows, scores)
+        if self._head:
+            scores = _correct(rows, scores, self._head)
         for row, score in zip(rows, scores, strict=True):
             if not math.isfinite(score.score):
                 fault = f"the score of {row.candidate!r:.60} is {score.score}, no finite number"
                 raise ValueError(f"{fault}; a model or head of these settings gives such values: use another")
-        return scores
-
-    def _correct(self, rows: Sequence[Row], scores: list[RowScore]) -> list[RowScore]:
-        """Return the scores by the learned head; blank candidates keep theirs."""
-        written = [index for index, row in enumerate(rows) if row.candidate]
-        features = self._head.features([rows[index] for index in written], [scores[index] for index in written])
-        for index, terms in zip(written, self._head.score(features), strict=True):
-            scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
         return scores
 
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
@@ -374,9 +366,13 @@ def score_iter(
     return records()
 
 
-def _learning() -> Any:
-    """Import learned heads, which are a layer above the scorer, only for a scorer that has one."""
-    return import_module("mars_score.learning.heads")
+def _correct(rows: Sequence[Row], scores: list[RowScore], head: TermsHead) -> list[RowScore]:
+    """Return the scores by a learned head; blank candidates keep theirs."""
+    written = [index for index, row in enumerate(rows) if row.candidate]
+    features = head.features([rows[index] for index in written], [scores[index] for index in written])
+    for index, terms in zip(written, head.score(features), strict=True):
+        scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
+    return scores
 
 
 def _only_tasks(given: Any, column: Any) -> Any:

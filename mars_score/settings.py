@@ -61,7 +61,7 @@ class Settings:
     )
     learned: Folder = option(
         None,
-        "Folder of a learned head (mars train), which computes the scores; settings that it was trained with "
+        "Folder of a learned head (mars train), which corrects the scores; settings that it was trained with "
         "follow from it.",
     )
     models: ModelSettings = ModelSettings()

@@ -17,7 +17,7 @@ import numpy as np
 
 from mars_score import MarsScorer
 from mars_score.learning.heads import TermFeatures, TermsHead
-from mars_score.learning.ratings import TrainingSet, learn_weights, term_features, training_set
+from mars_score.learning.training import TrainingSet, learn_weights, term_features, training_set
 from mars_score.rows import weighted_sum
 from research.agreement import drawn, pearson
 from research.sets import read_sets
@@ -58,8 +58,9 @@ def main() -> None:
     args = options.parse_args()
     scorer = MarsScorer("mini", variant=args.variant)
     sets = []
-    for one in (drawn(rated, args.rows) for rated in read_sets(args.files)):
-        data = training_set(one.name, one.rows, one.ratings, one.groups)
+    for whole in read_sets(args.files):
+        sample = drawn(whole, args.rows)
+        data = training_set(sample.name, sample.rows, sample.ratings, sample.groups)
         sets.append(Rated(data, term_features(scorer, data)))
     if args.drift:
         print_drift(scorer, sets)
@@ -70,13 +71,13 @@ def main() -> None:
         gains[tested.data.name] = gain(scorer, others, tested)
     print(f"taught by other sources: {summary(gains)}")
     for count in RATINGS:
-        own = {}
+        own_gains = {}
         for rated in sets:
             if len(rated.data.rows) >= 1.5 * count:
                 draws = [own_gain(scorer, rated, count, seed) for seed in range(DRAWS)]
-                own[rated.data.name] = float(np.mean(draws))
-        if own:
-            print(f"taught by {count} ratings of its own: {summary(own)}")
+                own_gains[rated.data.name] = float(np.mean(draws))
+        if own_gains:
+            print(f"taught by {count} ratings of its own: {summary(own_gains)}")
 
 
 def source(name: str) -> str:
@@ -88,9 +89,9 @@ def gain(scorer: MarsScorer, taught: Iterable[Rated], tested: Rated) -> float:
     """Return Pearson's r of the score that some sets correct, minus that of the score itself."""
     data, features = zip(*taught, strict=True)
     head = TermsHead(learn_weights(data, features), scorer.settings, scorer.calls)
-    own = np.array([weighted_sum(terms) for terms, _ in tested.features])
+    uncorrected = np.array([weighted_sum(terms) for terms, _ in tested.features])
     corrected = np.array([weighted_sum(terms) for terms in head.score(tested.features)])
-    return pearson(corrected, tested.data.ratings) - pearson(own, tested.data.ratings)
+    return pearson(corrected, tested.data.ratings) - pearson(uncorrected, tested.data.ratings)
 
 
 def own_gain(scorer: MarsScorer, rated: Rated, count: int, seed: int) -> float:
@@ -112,16 +113,16 @@ def print_drift(scorer: MarsScorer, sets: Sequence[Rated]) -> None:
     print(f"| skew of the test | sets | score itself | {' | '.join(f'taught at {skew:g}' for skew in SKEWS)} |")
     print(f"|---|{'---:|' * (len(SKEWS) + 2)}")
     for test in SKEWS:
-        found = [drift(scorer, rated, test) for rated in sets]
-        known = np.array([one for one in found if not np.isnan(one).any()])
+        rows = [drift(scorer, rated, test) for rated in sets]
+        known = np.array([row for row in rows if not np.isnan(row).any()])
         if not len(known):
             raise ValueError("too few ratings for any set to be skewed: raise --rows, or give larger sets")
-        print(f"| {test:g} | {len(known)} | {' | '.join(f'{one:.3f}' for one in known.mean(0))} |", flush=True)
+        print(f"| {test:g} | {len(known)} | {' | '.join(f'{mean:.3f}' for mean in known.mean(0))} |", flush=True)
 
 
 def drift(scorer: MarsScorer, rated: Rated, test: float) -> list[float]:
     """Return r of the score, and of heads taught at each of :data:`SKEWS`: means of draws, NaN for few ratings."""
-    found = []
+    draws = []
     for seed in range(DRAWS):
         generator = np.random.default_rng(seed)
         order = generator.permutation(sorted(set(rated.data.groups)))
@@ -130,21 +131,22 @@ def drift(scorer: MarsScorer, rated: Rated, test: float) -> list[float]:
 
         def sample(chances: Any, in_first: bool, first: Any = first, generator: Any = generator) -> Rated | None:
             drawn = generator.random(len(chances)) < chances
-            own = [
+            chosen = [
                 index
                 for index, group in enumerate(rated.data.groups)
                 if drawn[index] and (group in first) is in_first
             ]
-            few = len(own) < FEWEST or rated.data.ratings[own].std() == 0
-            return None if few else rated.part(own)
+            few = len(chosen) < FEWEST or rated.data.ratings[chosen].std() == 0
+            return None if few else rated.part(chosen)
 
         tested = sample((11.0 - bins) ** -test, False)
         taught = [sample(bins**-skew, True) for skew in SKEWS]
-        if tested is None or any(one is None for one in taught):
+        if tested is None or any(part is None for part in taught):
             continue
-        own = pearson(np.array([weighted_sum(terms) for terms, _ in tested.features]), tested.data.ratings)
-        found.append([own, *(own + gain(scorer, [one], tested) for one in taught if one is not None)])
-    return np.mean(found, axis=0).tolist() if found else [float("nan")] * (len(SKEWS) + 1)
+        uncorrected = np.array([weighted_sum(terms) for terms, _ in tested.features])
+        r = pearson(uncorrected, tested.data.ratings)
+        draws.append([r, *(r + gain(scorer, [part], tested) for part in taught if part is not None)])
+    return np.mean(draws, axis=0).tolist() if draws else [float("nan")] * (len(SKEWS) + 1)
 
 
 def summary(gains: Mapping[str, float]) -> str:

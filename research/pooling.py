@@ -1,4 +1,4 @@
-"""How much the pooling matters in a learned metric after BLEURT, the head of kind "encoder" (``mars train``).
+"""How much the pooling matters in a learned metric after BLEURT, the head "encoder" of ``learned_encoders``.
 
     python -m research.pooling DATA/*.jsonl --rows 300
 
@@ -21,12 +21,12 @@ from sentence_transformers.base.modules import Dense
 from torch import Tensor
 
 from mars_score import MarsScorer
-from mars_score.learning.ratings import TrainingSet, term_features, training_set
-from mars_score.learning.text_heads import START, TEXT_HEADS, EncoderHead
-from mars_score.learning.train_encoders import TrainingOptions, train_on_ratings
+from mars_score.learning.training import TrainingSet, term_features, training_set
 from mars_score.rows import weighted_sum
 from research.agreement import Floats, drawn, pearson
 from research.heads import Rated
+from research.learned_encoders.text_heads import START, TEXT_HEADS, EncoderHead
+from research.learned_encoders.train_encoders import TrainingOptions, train_on_ratings
 from research.sets import read_sets
 
 
@@ -75,22 +75,23 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
     options.add_argument("--draws", type=int, default=3, help="of halves, with a seed of training (default: 3)")
     options.add_argument("--epochs", type=int, default=3, help="at most (default: 3)")
-    options.add_argument("--batch", type=int, default=32, help="examples of a step (default: 32, as mars train)")
-    options.add_argument("--rate", type=float, default=3e-5, help="learning rate (default: 3e-5, as mars train)")
+    options.add_argument("--batch", type=int, default=32, help="examples of a step (default: 32, as of that head)")
+    options.add_argument("--rate", type=float, default=3e-5, help="learning rate (default: 3e-5, as of that head)")
     args = options.parse_args()
     scorer = MarsScorer("mini", variant="fast")
     arguments = {"per_device_train_batch_size": args.batch, "learning_rate": args.rate}
     print(f"| set | candidates | `fast` | untrained | {' | '.join(HEADS)} |\n|---|{'---:|' * (len(HEADS) + 3)}")
     means = []
-    for one in (drawn(whole, args.rows) for whole in read_sets(args.files)):
-        data = training_set(one.name, one.rows, one.ratings, one.groups)
+    for whole in read_sets(args.files):
+        sample = drawn(whole, args.rows)
+        data = training_set(sample.name, sample.rows, sample.ratings, sample.groups)
         rated = Rated(data, term_features(scorer, data))
-        found = []
+        draws = []
         for seed in range(args.draws):
-            found.append(compare(scorer, rated, TrainingOptions(None, args.epochs, seed, arguments)))
-            print(one.name, seed, *(f"{r:.3f}" for r in found[-1]), file=sys.stderr, flush=True)
-        means.append(np.mean(found, axis=0))
-        print(line(one.name, str(len(data.rows)), means[-1]), flush=True)
+            draws.append(compare(scorer, rated, TrainingOptions(None, args.epochs, seed, arguments)))
+            print(data.name, seed, *(f"{r:.3f}" for r in draws[-1]), file=sys.stderr, flush=True)
+        means.append(np.mean(draws, axis=0))
+        print(line(data.name, str(len(data.rows)), means[-1]), flush=True)
     print(line("mean", "", np.mean(means, axis=0)))
 
 
@@ -103,15 +104,15 @@ def compare(scorer: MarsScorer, rated: Rated, options: TrainingOptions) -> list[
         rated.part([index for index, group in enumerate(groups) if (group in taught) is wanted])
         for wanted in (True, False)
     )
-    own = np.array([weighted_sum(terms) for terms, _ in tested.features])
-    scores = [own, scored(EncoderHead.from_encoder(scorer.calls), scorer, tested.data)]
+    fast = np.array([weighted_sum(terms) for terms, _ in tested.features])
+    scores = [fast, scored(EncoderHead.from_encoder(scorer.calls), scorer, tested.data)]
     for kind in HEADS.values():
         with TemporaryDirectory() as folder, patch.dict(TEXT_HEADS, encoder=kind):
             saved = train_on_ratings(scorer, folder, [learned.data], options)
             head = kind.from_encoder(scorer.calls)
             head.load_weights(saved)
         scores.append(scored(head, scorer, tested.data))
-    return [pearson(one, tested.data.ratings) for one in scores]
+    return [pearson(values, tested.data.ratings) for values in scores]
 
 
 def scored(head: EncoderHead, scorer: MarsScorer, data: TrainingSet) -> Floats:

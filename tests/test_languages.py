@@ -15,7 +15,6 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.errors import Notice
 from mars_score.language import PipelineMissingError, pipeline_name
-from mars_score.learning.pairs import drop_words
 from mars_score.models.tagger import Tagger
 from mars_score.settings import language, resolve_settings
 from mars_score.text import (
@@ -27,6 +26,7 @@ from mars_score.text import (
     split_words,
     windows,
 )
+from research.learned_encoders.pairs import drop_words
 
 # A context, a reference, a good and a bad candidate for each language.
 TEXTS = {

@@ -16,7 +16,7 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.errors import HeadError, MarsWarning
 from mars_score.learning.heads import FORMAT, TermsHead, read_head, write_head
-from mars_score.learning.ratings import centred, fit_weights, train_terms, training_set
+from mars_score.learning.training import centred, fit_weights, train_terms, training_set
 from mars_score.rows import Row
 from mars_score.text import repeated_share
 
@@ -183,6 +183,7 @@ REFUSED = "head.json sets {}, which no head may set"
         ({"charm": 1}, DAMAGED),
         ({"path": "x"}, DAMAGED),
         ({"kind": "other"}, "a head of kind 'other'"),
+        ({"kind": "encoder"}, r"kind 'encoder', .*: python -m research\.learned_encoders score .*head FILE$"),
         ({"models": {"encoder": "gone@1"}}, "trained with encoder gone@1"),
         # A head chooses no model: a folder from elsewhere could name any.
         ({"models": {"oracle": "gone@1"}}, REFUSED.format("oracle")),
@@ -301,10 +302,15 @@ def test_weights_maximise_the_correlation_within_bounds_and_few_groups_change_li
     assert np.all(np.abs(weights(10, 100)) < [0.05, 0.1, 1e-9])
 
 
+def test_a_set_that_is_not_among_the_files_is_refused(tmp_path, failing):
+    row = {"candidate": "a", "references": ["b"], "context": "c", "human": 1}
+    file = jsonl.write(tmp_path / "talk.jsonl", [row])
+    assert "unknown data set 'chat'" in failing("train", file, "--within-groups=chat", "--out", tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are")
-@pytest.mark.parametrize("chosen", [[], ["--head=encoder", "--epochs=1"]])
-def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, chosen):
+def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run):
     """With models in folders, as objects cannot be shared; through the command line."""
     names = ("candidate", "references", "context")
     rows = [
@@ -314,7 +320,7 @@ def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, 
     named = {**named_models, "variant": "fast", "support_weight": 0, "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)
-    code, printed, errors = run("train", file, *chosen, "--out", tmp_path, "--quiet", *options)
+    code, printed, errors = run("train", file, "--out", tmp_path, "--quiet", *options)
     assert code == 0, errors
     assert "learned from 40 ratings" in printed
     script = (

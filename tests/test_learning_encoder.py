@@ -1,6 +1,9 @@
 """Heads that read the texts: what the networks compute, and training on ratings and on texts."""
 
+import json
 import shutil
+import subprocess
+import sys
 
 import jsonl
 import numpy as np
@@ -9,12 +12,17 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.errors import HeadError, MarsWarning, Notice, UnsupportedModelError
-from mars_score.learning.heads import load_head, write_head
-from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
-from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.text_heads import ALPHA, TEXT_HEADS, TextFeatures
-from mars_score.learning.train_encoders import (
+from mars_score.errors import HeadError, UnsupportedModelError
+from mars_score.learning.heads import write_head
+from mars_score.learning.training import TrainingSet
+from mars_score.models.calls import ModelCalls
+from mars_score.models.running import Runtime
+from mars_score.rows import Row
+from mars_score.settings import resolve_settings
+from research.learned_encoders.__main__ import main
+from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
+from research.learned_encoders.text_heads import ALPHA, TEXT_HEADS, TextFeatures, load_text_head
+from research.learned_encoders.train_encoders import (
     ContrastLoss,
     SignalLoss,
     TrainingOptions,
@@ -22,11 +30,6 @@ from mars_score.learning.train_encoders import (
     train_on_pairs,
     train_on_ratings,
 )
-from mars_score.models.calls import ModelCalls
-from mars_score.models.nli import NliModel
-from mars_score.models.running import Runtime
-from mars_score.rows import Row
-from mars_score.settings import resolve_settings
 
 WORDS = [
     *("baker", "opens", "shop", "window", "bread", "fishermen", "weather"),
@@ -70,7 +73,7 @@ def scores_of(head, rows):
 
 def before_and_after(saved, encoder, rows):
     """Scores by a head before and after its training, (2, rows)."""
-    heads = head_of(encoder, saved.kind), load_head(saved, settings_of(encoder), calls_of(encoder))
+    heads = head_of(encoder, saved.kind), load_text_head(saved.path, settings_of(encoder), calls_of(encoder))
     return np.array([scores_of(head, rows) for head in heads])
 
 
@@ -192,24 +195,6 @@ def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned, original):
     assert learned.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
 
 
-def test_a_scorer_with_a_network_uses_neither_the_nli_model_nor_samples(learned, original, nli, monkeypatch):
-    monkeypatch.setattr(NliModel, "entails", None)
-    models = {"encoder": original, "language_model": None, "entailment_model": nli}
-    scorer = MarsScorer("mini", learned=learned.path, store=False, **models)
-    columns = [["boats", " "], ["no boats"] * 2, ["the river"] * 2]
-    with pytest.warns(MarsWarning, match="blank"):
-        result = scorer.score(*columns)
-    with pytest.warns(MarsWarning, match="blank"):
-        assert scorer.score([" "], ["no boats"], ["the river"]).scores == [0.0]
-    assert [[term.name for term in row.terms] for row in result.row_scores] == [["encoder"], []]
-    assert not any(Notice.CONTRADICTED in row.notices for row in result.row_scores)
-    assert scorer.settings.used_models == ("encoder",)
-    with pytest.raises(ValueError, match="samples have no effect"):
-        scorer.score(*columns, samples=["a boat"] * 2)
-    with pytest.raises(HeadError, match=r"contradiction_penalty=0\.0"):
-        MarsScorer("mini", learned=learned.path, contradiction_penalty=0.4, **models)
-
-
 def changed(weights, name, change):
     return {**weights, name: change(weights[name])}
 
@@ -233,7 +218,7 @@ def test_weights_of_another_network_and_damaged_ones_are_refused(learned, origin
     about = {"models": learned.models, "settings": {}, "parameters": {}, "learned_from": []}
     other = write_head(tmp_path, damage(learned.weights), kind="encoder", **about)
     with pytest.raises(HeadError, match=r"head\.safetensors"):
-        scores_of(load_head(other, settings_of(original), calls_of(original)), rated().rows)
+        scores_of(load_text_head(other.path, settings_of(original), calls_of(original)), rated().rows)
 
 
 def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original, tmp_path):
@@ -246,7 +231,7 @@ def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original,
     assert same >= learned.weights.keys() - {"1.linear.bias"}  # pre-training centres it
     with pytest.raises(HeadError, match="trained with encoder"):
         train_on_pairs(scorer_of(tiny_models.tiny_encoder(9)), tmp_path, sources(10), options)
-    with pytest.raises(ValueError, match="start from one of kind 'ls'"):
+    with pytest.raises(ValueError, match="give one of kind ls"):
         train_on_contrasts(scorer, tmp_path, sources(10), options)
     for train in (train_on_ratings, train_on_pairs, train_on_contrasts):
         with pytest.raises(ValueError, match="nothing to learn from"):
@@ -305,26 +290,54 @@ def test_goes_on_where_it_was_stopped_and_never_from_a_checkpoint_of_another_tra
     assert sorted(path.name for path in other.path.iterdir()) == ["head.json", "head.safetensors"]
 
 
-def test_mars_train_and_mars_score_with_texts_alone(named_models, tmp_path, run):
-    lines = [{"references": [source.text], "context": source.context} for source in sources(20)]
-    texts = jsonl.write(tmp_path / "texts.jsonl", lines)
-    ratings = jsonl.write(tmp_path / "ratings.jsonl", [{**line, "candidate": "a", "human": 1} for line in lines])
-    row = {"prediction": "bread", "context": "the river", "reference": "boats"}
-    file = jsonl.write(tmp_path / "row.jsonl", [row])
-    models = ["--encoder", named_models["encoder"], "--language-model", named_models["language_model"], "--quiet"]
+@pytest.fixture
+def command(named_models, capsys):
+    """Runs the command with tiny models; returns standard output and standard error."""
+    models = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
+
+    def run_command(*argv):
+        main([*map(str, argv), *models, "--quiet"])
+        return capsys.readouterr()
+
+    return run_command
+
+
+@pytest.mark.usefixtures("presets_as_they_are")
+def test_training_and_scoring_by_commands(tmp_path, command):
+    texts = jsonl.write(
+        tmp_path / "texts.jsonl", [{"references": [text], "context": context} for text, context in sources(20)]
+    )
     ls, warm, other = (tmp_path / name for name in ("ls", "warm", "other"))
-    contrastive = ["--objective=contrastive", "--epochs=1"]
-    for command, expected, message in (
-        (["train", texts, *contrastive, "--out", ls], 0, "learned from 20 texts"),
-        (["train", texts, *contrastive, "--out", other, "--from", ls], 0, "learned from 20 texts"),
-        (["train", texts, "--objective=pretrain", "--pairs=30", "--epochs=1", "--out", warm], 0, "20 texts"),
-        (["score", file, "--learned", ls, "--no-references"], 0, "rows 1"),
-        (["score", file, "--learned", warm], 0, "rows 1"),
-        (["train", texts, "--head=terms", "--objective=pretrain", "--out", other], 2, "leave --head terms out"),
-        (["train", texts, "--from", warm, "--epochs=2", "--out", other], 2, "--from, --epochs"),
-        (["train", texts, *contrastive, "--pairs=9", "--out", other], 2, "--pairs has no effect"),
-        (["train", ratings, "--within-groups=chat", "--out", other], 2, "unknown data set 'chat'"),
-    ):
-        code, printed, errors = run(*command, *models)
-        assert code == expected, errors
-        assert message in (errors if expected else printed)
+    contrastive = ["train", texts, "--objective=contrastive", "--epochs=1"]
+    assert f"{ls}: ls:" in command(*contrastive, "--out", ls).out
+    assert command(*contrastive, "--out", other, "--from", ls).out
+    pretrain = ["train", texts, "--objective=pretrain", "--pairs=30", "--epochs=1"]
+    assert f"{warm}: encoder:" in command(*pretrain, "--out", warm).out
+    row = {"candidate": "boats", "context": "the river"}
+    unrated = jsonl.write(tmp_path / "unrated.jsonl", [row, {**row, "candidate": " "}])
+    printed = command("score", ls, unrated, "--no-references")
+    assert printed.err == ""
+    scored, blank = map(json.loads, printed.out.splitlines())
+    assert (scored["terms"].keys(), scored["row"]) == ({"semantic", "linguistic"}, 0)
+    assert blank == {"file": str(unrated), "row": 1, "score": 0, "terms": {}}
+    with pytest.raises(ValueError, match=r"column 'references' is missing"):
+        command("score", warm, unrated)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("presets_as_they_are")
+def test_a_trained_encoder_scores_the_same_in_another_process(named_models, tmp_path, command):
+    data = rated(count=40)
+    lines = [
+        {**row._asdict(), "human": rating, "group": group}
+        for row, rating, group in zip(data.rows, data.ratings, data.groups, strict=True)
+    ]
+    file, head = jsonl.write(tmp_path / "rated.jsonl", lines), tmp_path / "head"
+    assert f"{head}: encoder:" in command("train", file, "--epochs=1", "--out", head).out
+    here = command("score", head, file)
+    assert "with 40 ratings" in here.err
+    models = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
+    argv = [sys.executable, "-m", "research.learned_encoders", "score", head, file, *models, "--quiet"]
+    there = subprocess.run(argv, capture_output=True, text=True, check=True)
+    scores = [[json.loads(line)["score"] for line in text.splitlines()] for text in (here.out, there.stdout)]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-6)

@@ -6,7 +6,8 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.learning.pairs import (
+from mars_score.text import split_words
+from research.learned_encoders.pairs import (
     Source,
     compute_signals,
     contrasts,
@@ -15,7 +16,6 @@ from mars_score.learning.pairs import (
     with_sentences,
     word_spans,
 )
-from mars_score.text import split_words
 
 TEXTS = [
     "The old harbour town wakes early in the summer.",

@@ -205,7 +205,7 @@ class Columns:
         values, options = self._values(file, required=required)
         return check_examples(**values, **options, task=task)
 
-    def _values(self, file: RowFile, *, required: bool) -> tuple[dict[str, list[Any] | None], dict[str, Any]]:
+    def _values(self, file: RowFile, *, required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the values of each column, and how to check them."""
         file = self.parse_cells(file)
         found = self.found_in(file)
@@ -213,7 +213,7 @@ class Columns:
         without = {"context": ", or pass --no-use-context"}
         if found.prediction:
             without["reference"] = ", or pass --no-references to score all rows without"
-        values: dict[str, list[Any] | None] = {}
+        values: dict[str, Any] = {}
         names = {}
         for field, name in vars(found).items():
             if field == "prediction" and name is None:

@@ -1,1 +1,1 @@
-"""Learned heads, which compute the score from features of a row, and their training on ratings or texts."""
+"""A correction of MARS's score that is learned from ratings: how it scores, and its training."""

@@ -1,6 +1,6 @@
-"""Learned heads: how a head scores, the folder that holds one, and the head ``"terms"``.
+"""Learned heads: the folder that holds one, and the head ``"terms"``, which corrects MARS's own score.
 
-In a head's folder ``head.json`` says what it is, ``head.safetensors`` holds its weights.
+In a head's folder ``head.json`` describes the head, ``head.safetensors`` holds its weights.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,51 +24,21 @@ from safetensors.numpy import load, save
 from mars_score.atomic import write_whole
 from mars_score.errors import HeadError
 from mars_score.metrics.plus import PlusConfig, repetition
+from mars_score.models.calls import ModelCalls
 from mars_score.models.fingerprints import fingerprint
-from mars_score.rows import LogProbability, Row, RowScore, Term
+from mars_score.rows import Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
 from mars_score.text import copied_share, split_words
 
-if TYPE_CHECKING:
-    from mars_score.models.calls import ModelCalls
-
-KINDS = ("terms", "encoder", "ls")
+KIND = "terms"  # the kind of head that a scorer uses
 FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")  # beside the terms of a row's own score
 FORMAT = 4  # raised when folders that were written before can no longer be loaded
 LARGEST_WEIGHT = 1e6  # beyond it a file is damaged: trained weights are below 100
-_ABOUT, _WEIGHTS = "head.json", "head.safetensors"
+_DESCRIPTION, _WEIGHTS = "head.json", "head.safetensors"
 _MODELS = ("language_model", "encoder", "entailment_model")
-_NEVER_SET = (*_MODELS, "dtype", "idf_corpus", "task", "learned")  # by a head
-
-
-class Head(Protocol):
-    """A learned score, larger for a better candidate; training and scoring use the same features."""
-
-    def features(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> Sequence[Any]:
-        """Return the features of rows, whose candidates are not blank, with MARS's own scores of them."""
-
-    def score(self, features: Sequence[Any]) -> list[tuple[Term, ...]]:
-        """Return the terms of each row; the sum of value times weight is its score."""
-
-
-def load_head(saved: HeadFolder, settings: Settings, calls: ModelCalls) -> Head:
-    """Load a saved head of any kind, for a scorer of these settings.
-
-    Raises:
-        HeadError: the head was trained with other models or settings, is damaged, or is of an unknown kind.
-        ModelUnavailableError, UnsupportedModelError: the encoder of the settings cannot be used.
-    """
-    check_fits(saved, settings)
-    if saved.kind == "terms":
-        return TermsHead.load(saved, settings, calls)
-    from mars_score.learning.text_heads import TEXT_HEADS
-
-    head = TEXT_HEADS[saved.kind].from_encoder(calls)
-    head.load_weights(saved)
-    return head
-
-
-# Folders
+# Settings that a head may not change: they load models and files, or say what the texts are.
+NEVER_SET = (*_MODELS, "dtype", "idf_corpus", "task", "learned")
+_PLUS = PlusConfig()  # the features of texts are the same with all settings
 
 
 @dataclass(frozen=True, config={"extra": "forbid", "strict": True})
@@ -78,10 +48,10 @@ class HeadFolder:
     Attributes:
         path: the folder.
         digest: hash of ``head.json``, and so of both files.
-        kind: one of :data:`KINDS`.
+        kind: ``"terms"``; ``"encoder"`` and ``"ls"`` are those of research/learned_encoders.
         models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
             those of a scorer; no model is ever loaded by a name that stands here.
-        settings: those that its scores depend on, by name, but for the models.
+        settings: those that its scores depend on, by name, without the models.
         parameters: how it was trained.
         learned_from: name and sizes of each data set.
         weights_digest: hash of ``head.safetensors``.
@@ -98,12 +68,12 @@ class HeadFolder:
 
     @property
     def fingerprint(self) -> str:
-        """Return what identifies the head in signatures: ``terms:0123456789abcdef``."""
+        """Return the name of the head in signatures: ``terms:0123456789abcdef``."""
         return f"{self.kind}:{self.digest}"
 
     @cached_property
     def weights(self) -> dict[str, NDArray[Any]]:
-        """The weights by name, which are loaded when they are first needed; HeadError where they are damaged."""
+        """The weights by name, loaded when first needed; HeadError where they are damaged."""
         path = self.path / _WEIGHTS
         content = path.read_bytes() if path.is_file() else b""
         if _hash(content) != self.weights_digest:
@@ -130,68 +100,68 @@ class HeadFolder:
                 raise self.error(f"has weights {name!r} of shape {self.weights[name].shape} instead of {shape}")
 
 
-def read_head(head: str | os.PathLike[str]) -> HeadFolder:
-    """Read what ``head.json`` says of a head.
+def read_head(folder: str | os.PathLike[str]) -> HeadFolder:
+    """Read the description of a head of any kind.
 
     Raises:
         FileNotFoundError: there is no such folder, or it holds no head.
         HeadError: the folder is damaged or was written by another version, or the head asks for settings that it
-            may not have.
+            may not change.
     """
-    path = Path(head)
-    file = path / _ABOUT
+    path = Path(folder)
+    file = path / _DESCRIPTION
     if not os.path.isfile(file):
         raise FileNotFoundError(
-            f"{path}: no learned head, as it has no {_ABOUT}; give a folder that mars train wrote"
+            f"{path}: no learned head, as it has no {_DESCRIPTION}; give a folder that mars train wrote"
         )
     content = file.read_bytes()
     try:
-        about = json.loads(content)
-        found = about.pop("format")
-        saved = HeadFolder(path, _hash(content), **about) if found == FORMAT else None
+        description = json.loads(content)
+        version = description.pop("format")
+        saved = HeadFolder(path, _hash(content), **description) if version == FORMAT else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise HeadError(f"{file} is damaged; train the head again, or copy the whole folder again") from None
     if saved is None:
         raise HeadError(
-            f"{file} is of format {found!r:.20}; this version of mars_score has {FORMAT}: train the head again"
+            f"{file} is of format {version!r:.20}; this version of mars_score has {FORMAT}: train the head again"
         )
     _check_settings(saved)
     return saved
 
 
-def write_head(path: str | os.PathLike[str], weights: Mapping[str, NDArray[Any]], **about: Any) -> HeadFolder:
-    """Write a head's folder, which is made where it is missing, and read it; a head that is there is replaced.
+def write_head(
+    folder: str | os.PathLike[str], weights: Mapping[str, NDArray[Any]], **description: Any
+) -> HeadFolder:
+    """Write a head's folder, which is made where it is missing, and read it; an older head in it is replaced.
 
     Args:
-        path: of the folder.
+        folder: its path.
         weights: by name.
-        about: the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
+        description: the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
     """
-    folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
     content = save({name: np.ascontiguousarray(array) for name, array in weights.items()})
-    (folder / _WEIGHTS).write_bytes(content)  # An older head.json refuses it until that is replaced as well.
-    about = {"format": FORMAT, **about, "weights_digest": _hash(content)}
-    write_whole(folder / _ABOUT, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
-    return read_head(folder)
-
-
-def saved_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that change what the terms of a score mean, by name."""
-    return {name: value for name, value in settings.items() if name not in _NEVER_SET}
+    (path / _WEIGHTS).write_bytes(content)  # An older head.json refuses it until that is replaced as well.
+    description = {"format": FORMAT, **description, "weights_digest": _hash(content)}
+    write_whole(path / _DESCRIPTION, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
+    return read_head(path)
 
 
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
-    """Raise HeadError where a head is of an unknown kind, or was trained with other models or settings."""
-    if saved.kind not in KINDS:
-        raise HeadError(f"{saved.path}: a head of kind {saved.kind!r}; this version has: {', '.join(KINDS)}")
+    """Raise HeadError where a head is not of kind "terms", or was trained with other models or settings."""
+    if saved.kind != KIND:
+        raise HeadError(
+            f"{saved.path}: a head of kind {saved.kind!r}, not {KIND!r}; trained encoders score from a checkout: "
+            f"python -m research.learned_encoders score {saved.path} FILE"
+        )
     check_models(saved, settings)
-    here = dict(settings.items())
-    for name, value in saved.settings.items():
-        if here.get(name) != value:
+    values = dict(settings.items())
+    for name, trained in saved.settings.items():
+        if values.get(name) != trained:
             raise HeadError(
-                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {here.get(name)!r}; "
-                f"leave {name} out, or train a head with it"
+                f"{saved.path}: the head was trained with {name}={trained!r}, but here it is "
+                f"{values.get(name)!r}; leave {name} out, or train a head with it"
             )
 
 
@@ -207,16 +177,16 @@ def check_models(saved: HeadFolder, settings: Settings) -> None:
 
 
 def _check_settings(saved: HeadFolder) -> None:
-    """Refuse settings that are none, and models and files, which a folder from elsewhere could choose at will."""
-    allowed = {name: value for name, value in saved.settings.items() if name not in _NEVER_SET}
+    """Refuse unknown settings, and models and files: a folder from elsewhere could choose any."""
+    allowed = {name: value for name, value in saved.settings.items() if name not in NEVER_SET}
     try:
         known = dict(resolve_settings("mini", trained=allowed).items())
     except (ValueError, TypeError) as error:
-        raise saved.error(f"has settings that do not go together ({error})", _ABOUT) from None
-    refused = [name for name in saved.settings if name not in known or name in _NEVER_SET]
+        raise saved.error(f"has settings that do not go together ({error})", _DESCRIPTION) from None
+    refused = [name for name in saved.settings if name not in known or name in NEVER_SET]
     refused += [name for name in saved.models if name not in _MODELS]
     if refused:
-        raise saved.error(f"sets {', '.join(refused)}, which no head may set", _ABOUT)
+        raise saved.error(f"sets {', '.join(refused)}, which no head may set", _DESCRIPTION)
 
 
 def _hash(content: bytes) -> str:
@@ -231,7 +201,7 @@ class TermFeatures(NamedTuple):
 
     Attributes:
         terms: of MARS's own score.
-        values: those of :data:`FEATURES` that are known and no terms, by name.
+        values: the known values of :data:`FEATURES` that are no terms, by name.
     """
 
     terms: tuple[Term, ...]
@@ -242,14 +212,14 @@ class TermsHead:
     """MARS's own terms, corrected by a weighted sum of :data:`FEATURES`.
 
     Args:
-        weights: by feature; that of a feature which is a term of the score is added to the term's own weight.
+        weights: by feature; where a feature is a term of the score, its weight is added to the term's own.
         settings: of the scorer.
         calls: its models.
     """
 
     def __init__(self, weights: Mapping[str, float], settings: Settings, calls: ModelCalls) -> None:
         self.weights, self._calls = weights, calls
-        self._config = settings.config if isinstance(settings.config, PlusConfig) else PlusConfig()
+        self._max_context_tokens = settings.config.max_context_tokens
 
     @classmethod
     def load(cls, saved: HeadFolder, settings: Settings, calls: ModelCalls) -> TermsHead:
@@ -259,45 +229,52 @@ class TermsHead:
         return cls({name: saved.weights[name].item() for name in names}, settings, calls)
 
     def features(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> list[TermFeatures]:
-        """Return the terms of each row's own score, and these features.
+        """Compute the features of rows whose candidates are not blank; training and scoring use the same.
 
         - ``repetition``: see :func:`mars_score.metrics.plus.repetition`; left out where it is a term.
         - ``copied``: the share of the candidate that is copied from the context.
-        - ``length``: log of the candidate's words by those of a reference (their mean).
+        - ``length``: log of the ratio of the candidate's words to those of a reference (their mean).
         - ``log_probability``, ``pmi``: of the candidate, alone and what the context adds to it, in nats per token;
           left out where the likelihood is no term.
+
+        Args:
+            rows: as they were scored.
+            scores: MARS's own scores of them, whose terms the head corrects.
         """
-        own = [{term.name for term in score.terms} for score in scores]
-        pairs = [(row.context, row.candidate) for row in rows]
-        likely = [pair for pair, names in zip(pairs, own, strict=True) if "likelihood" in names]
-        log_p = self._calls.log_probability(likely, self._config.max_context_tokens)
+        names = [{term.name for term in score.terms} for score in scores]
+        pairs = [
+            (row.context, row.candidate) if "likelihood" in terms else None
+            for row, terms in zip(rows, names, strict=True)
+        ]
+        log_p = self._calls.log_probability(filter(None, pairs), self._max_context_tokens)
         features = []
-        for row, score, pair, names in zip(rows, scores, pairs, own, strict=True):
-            values = self._values(row, log_p[pair] if "likelihood" in names else None)
-            unknown = {name: value for name, value in values.items() if name not in names}
-            features.append(TermFeatures(score.terms, unknown))
+        for row, score, pair, terms in zip(rows, scores, pairs, names, strict=True):
+            values = _features_of_texts(row)
+            if pair:
+                values |= {"log_probability": log_p[pair].alone, "pmi": log_p[pair].pmi}
+            others = {name: value for name, value in values.items() if name not in terms}
+            features.append(TermFeatures(score.terms, others))
         return features
 
     def score(self, features: Sequence[TermFeatures]) -> list[tuple[Term, ...]]:
-        """Return the terms with their new weights, and a term for each other feature that has one."""
+        """Return the terms of each row with their new weights, and a term for each other feature with a weight."""
         scored = []
         for terms, values in features:
-            own = {term.name for term in terms}
             corrected = [replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in terms]
-            others = [name for name in self.weights if name not in own]
-            scored.append(
-                (*corrected, *(Term(name, values.get(name, 0.0), self.weights[name]) for name in others))
-            )
+            names = {term.name for term in terms}
+            added = [
+                Term(name, values.get(name, 0.0), self.weights[name]) for name in self.weights if name not in names
+            ]
+            scored.append((*corrected, *added))
         return scored
 
-    def _values(self, row: Row, log_p: LogProbability | None) -> dict[str, float]:
-        values = {
-            "repetition": repetition(row, self._config),
-            "copied": copied_share(row.candidate, row.context, self._config.copied_words),
-        }
-        if row.references:
-            words = max(1, sum(len(split_words(text)) for text in row.references)) / len(row.references)
-            values["length"] = math.log(max(1, len(split_words(row.candidate))) / words)
-        if log_p is not None:
-            values |= {"log_probability": log_p.alone, "pmi": log_p.pmi}
-        return values
+
+def _features_of_texts(row: Row) -> dict[str, float]:
+    values = {
+        "repetition": repetition(row, _PLUS),
+        "copied": copied_share(row.candidate, row.context, _PLUS.copied_words),
+    }
+    if row.references:
+        words = max(1, sum(len(split_words(text)) for text in row.references)) / len(row.references)
+        values["length"] = math.log(max(1, len(split_words(row.candidate))) / words)
+    return values

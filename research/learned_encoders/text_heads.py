@@ -1,4 +1,4 @@
-"""Learned heads that are networks over the texts: ``"encoder"`` and ``"ls"``.
+"""Learned heads that are networks over the texts: ``"encoder"`` and ``"ls"``, whose scores replace MARS's own.
 
 Both start from a copy of the preset's encoder. ``"encoder"`` is the cross-encoder of BLEURT (Sellam et al. 2020,
 https://aclanthology.org/2020.acl-main.704); ``"ls"`` is LS_Score (Wu et al. 2020,
@@ -6,10 +6,11 @@ https://aclanthology.org/2020.emnlp-main.294), which does not use references.
 """
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -21,14 +22,14 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
 from mars_score.errors import UnsupportedModelError
+from mars_score.learning.heads import HeadFolder, check_models, read_head
 from mars_score.models.calls import ModelCalls
 from mars_score.models.running import exclusive, ordinary_mode, position_limit
-from mars_score.rows import Row, RowScore, Term
+from mars_score.rows import Row, Term
+from mars_score.settings import Settings
 from mars_score.text import windows
 
 Segments = tuple[str, str, str]  # reference, candidate, windows of the context; each may be blank
-# The score that a network replaces has no terms of its own that cost anything, and no samples or NLI model.
-REPLACED_SETTINGS = {"variant": "fast", "sample_weight": 0.0, "support_weight": 0.0, "contradiction_penalty": 0.0}
 TEXT_TOKENS = 96  # of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
 WINDOW_WORDS, NEAREST_WINDOWS = 100, 2  # of the context: size, and how many are used
@@ -36,24 +37,6 @@ WINDOW_WORDS, NEAREST_WINDOWS = 100, 2  # of the context: size, and how many are
 START = (0.0, 2.0, 1.0)
 ALPHA, BETA = 0.01, 1.0  # of LS_Score's linguistic and semantic part: the paper's
 _LAYER = "1."  # begins the names of the weights of the layer on the transformer
-
-
-class SavedWeights(Protocol):
-    """The weights of a saved head: a :class:`mars_score.learning.heads.HeadFolder`."""
-
-    @property
-    def weights(self) -> Mapping[str, NDArray[Any]]:
-        """Return the weights by name."""
-
-    @property
-    def learned_from(self) -> Sequence[Mapping[str, Any]]:
-        """Return name and sizes of each data set."""
-
-    def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise HeadError where the weights have other names or shapes."""
-
-    def error(self, fault: str) -> Exception:
-        """Make the error for a fault of the weights."""
 
 
 class TextFeatures(NamedTuple):
@@ -81,7 +64,7 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
     batch_size: int
     window: int  # tokens of a sequence, special ones included
     extra_outputs: int  # outputs that are used in training only
-    saved: SavedWeights | None = None  # where the weights were loaded from
+    saved: HeadFolder | None = None  # where the weights were loaded from
 
     @classmethod
     def from_encoder(cls, calls: ModelCalls, outputs: int = 1) -> Self:
@@ -139,17 +122,17 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
         weights = {name: weight.detach().cpu().numpy() for name, weight in parameters.items()}
         return {name: weight[: self._rows(name, weight)] for name, weight in weights.items()}
 
-    def load_weights(self, saved: SavedWeights) -> None:
+    def load_weights(self, saved: HeadFolder) -> None:
         """Load the weights of a saved head; HeadError where they are those of another network."""
         saved.check_shapes({name: weight.shape for name, weight in self.trained_weights().items()})
         for name, array in saved.weights.items():
             self.get_parameter(name).data[: len(array)].copy_(torch.from_numpy(np.array(array)))
         self.saved = saved
 
-    def features(self, rows: Sequence[Row], scores: Sequence[RowScore] = ()) -> list[TextFeatures]:
-        """Return the texts of rows, of long contexts the windows nearest to the candidate.
+    def features(self, rows: Sequence[Row]) -> list[TextFeatures]:
+        """Return the texts of rows; of a long context the windows nearest to the candidate.
 
-        The cosine by the encoder as it was before training decides which; MARS's own scores are not used.
+        The cosine by the encoder as it was before training decides which.
         """
         contexts = [windows(row.context, WINDOW_WORDS) for row in rows]
         long = [(row, parts) for row, parts in zip(rows, contexts, strict=True) if len(parts) > NEAREST_WINDOWS]
@@ -157,8 +140,8 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
         features = []
         for row, parts in zip(rows, contexts, strict=True):
             if len(parts) > NEAREST_WINDOWS:
-                own = encodings[row.candidate].vector
-                parts = sorted(parts, key=lambda part: -float(encodings[part].vector @ own))[:NEAREST_WINDOWS]
+                vector = encodings[row.candidate].vector
+                parts = sorted(parts, key=lambda part: -float(encodings[part].vector @ vector))[:NEAREST_WINDOWS]
             features.append(TextFeatures(row.references, row.candidate, " ".join(parts)))
         return features
 
@@ -209,10 +192,10 @@ class EncoderHead(TextHead):
         features = self[0](input)
         states, known = features["token_embeddings"], features["attention_mask"].bool()
         ends = features["input_ids"] == self.tokenizer.sep_token_id
-        segment, own = ends.cumsum(1), known & ~ends
-        own[:, 0] = False
+        segment, is_text = ends.cumsum(1), known & ~ends
+        is_text[:, 0] = False
         reference, candidate, context = (
-            normalize((states * (own & (segment == number))[..., None]).sum(1), dim=-1) for number in range(3)
+            normalize((states * (is_text & (segment == number))[..., None]).sum(1), dim=-1) for number in range(3)
         )
         size = states.shape[-1]
         mean = (states * known[..., None]).sum(1) / known.sum(1, keepdim=True)
@@ -286,3 +269,27 @@ class LsHead(TextHead):
 
 
 TEXT_HEADS: Mapping[str, type[TextHead]] = {"encoder": EncoderHead, "ls": LsHead}  # by kind
+
+
+def load_text_head(folder: str | os.PathLike[str], settings: Settings, calls: ModelCalls) -> TextHead:
+    """Load a saved head with its weights; errors as for :func:`read_text_head`, and HeadError for the weights."""
+    saved = read_text_head(folder, settings)
+    head = TEXT_HEADS[saved.kind].from_encoder(calls)
+    head.load_weights(saved)
+    return head
+
+
+def read_text_head(
+    folder: str | os.PathLike[str], settings: Settings, kinds: Sequence[str] = tuple(TEXT_HEADS)
+) -> HeadFolder:
+    """Read the description of a saved head, for a scorer of these settings.
+
+    Raises:
+        FileNotFoundError: there is no such head.
+        ValueError: it is of another kind, or it is damaged or was trained with other models.
+    """
+    saved = read_head(folder)
+    if saved.kind not in kinds:
+        raise ValueError(f"{saved.path} is a head of kind {saved.kind!r}; give one of kind {' or '.join(kinds)}")
+    check_models(saved, settings)
+    return saved

@@ -1,4 +1,4 @@
-"""Synthetic pairs to learn from before there are ratings (BLEURT, section 4): how they are made, and signals.
+"""Synthetic pairs to learn from before there are ratings (BLEURT, section 4), and their signals.
 
 What becomes of a text depends on the text, its context and the seed alone (and on the other texts, where one of
 them takes its place).
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mars_score.data.files import Columns, DefaultName, read_rows
-from mars_score.features import token_recall, widened_tokens
-from mars_score.learning.ratings import Floats
+from mars_score.learning.training import Floats
+from mars_score.meta.attacks import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
@@ -24,12 +24,12 @@ from mars_score.options import read_lines
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.text import TaggedWord, sentences, split_words
+from mars_score.variants.plus_variant import token_recall, widened_tokens
 
 MIN_WORDS, MAX_WORDS = 4, 100  # of a text to make pairs from
 RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row
 DROPPED = (0.2, 0.5)  # shares of the words that are dropped
 DELETED = 0.3  # the same for LS_Score, whose paper does not say how many
-SHUFFLED = 0.5  # share of the words that change places
 SHARE = 0.2  # of the texts that the language model infills and judges, the slowest part by far
 INFILLING = PaperConfig(planner="none")
 _PER_TEXT = 4 + len(DROPPED) + SHARE * (2 + len(RANDOM))  # pairs made of a text, on average
@@ -40,6 +40,11 @@ class Source(NamedTuple):
 
     text: str
     context: str = ""
+
+    @property
+    def row(self) -> Row:
+        """Return the text as a candidate."""
+        return Row(self.text, context=self.context)
 
 
 def read_corpus(
@@ -121,7 +126,7 @@ def contrasts(source: Source, sources: Sequence[Source], seed: int) -> list[str]
     versions = [
         drop_words(source.text, DELETED, random_state),
         f"{source.text} {foreign}" if foreign else None,
-        shuffle_words(source.text, random_state),
+        reorder(source.row, random_state),
     ]
     return [text for text in versions if text]
 
@@ -132,8 +137,8 @@ def _damage(source: Source, sources: Sequence[Source], seed: int) -> list[str | 
     return [
         source.text,
         *(drop_words(source.text, share, random_state) for share in DROPPED),
-        shuffle_words(source.text, random_state),
-        context_sentence(source, random_state),
+        reorder(source.row, random_state),
+        retrieve(source.row, random_state),
         foreign_text(source, sources, random_state),
     ]
 
@@ -165,24 +170,6 @@ def drop_words(text: str, share: float, random_state: random.Random) -> str:
     left = sorted(random_state.sample(range(len(words)), len(words) - count))
     starts = [0, *(end for _, end in words)]  # of each word with the space before it
     return " ".join("".join(text[starts[index] : words[index][1]] for index in left).split())
-
-
-def shuffle_words(text: str, random_state: random.Random) -> str | None:
-    """Let half of a text's tokens change places; None where that changes nothing."""
-    words = text.split()
-    count = min(len(words), max(2, round(SHUFFLED * len(words))))
-    chosen = random_state.sample(range(len(words)), count)
-    shuffled = list(words)
-    for index, origin in zip(sorted(chosen), chosen, strict=True):
-        shuffled[index] = words[origin]
-    return " ".join(shuffled) if shuffled != words else None
-
-
-def context_sentence(source: Source, random_state: random.Random) -> str | None:
-    """Draw a sentence of the context that is not the text; None where the context has fewer than three."""
-    texts = sentences(source.context)
-    others = [text for text in texts if text.lower().split() != source.text.lower().split()]
-    return random_state.choice(others) if others and len(texts) >= 3 else None
 
 
 def foreign_text(source: Source, sources: Sequence[Source], random_state: random.Random) -> str | None:
@@ -225,7 +212,7 @@ def compute_signals(pairs: Sequence[Row], scorer: MarsScorer, seed: int = 0) -> 
     signals = {
         "BLEU": np.array([[sentence_bleu(row.candidate, row.references) / 100] for row in pairs]),
         "ROUGE": _rouge(pairs),
-        "MARS": np.array([[row.score] for row in fast.score_rows(pairs)]),
+        "MARS": np.array([[row.score] for row in fast.row_scores(pairs)]),
         "BERTScore": _bert_score(pairs, fast.calls),
         "likelihood": _likelihoods(pairs, scorer, seed),
     }
@@ -249,11 +236,13 @@ def _bert_score(pairs: Sequence[Row], calls: ModelCalls) -> Floats:
     compared = [(row.candidate, row.references[0]) for row in pairs]
     encodings = calls.encode((text for pair in compared for text in pair), tokens=True)
     tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
-    found = [
-        (token_recall(tokens[reference], tokens[candidate]), token_recall(tokens[candidate], tokens[reference]))
-        for candidate, reference in compared
-    ]
-    return np.array([(one, two, 2 * one * two / (one + two) if one + two else 0.0) for one, two in found])
+    scores = []
+    for candidate, reference in compared:
+        precision = token_recall(tokens[reference], tokens[candidate])
+        recall = token_recall(tokens[candidate], tokens[reference])
+        total = precision + recall
+        scores.append((precision, recall, 2 * precision * recall / total if total else 0.0))
+    return np.array(scores)
 
 
 def _likelihoods(pairs: Sequence[Row], scorer: MarsScorer, seed: int) -> Floats:

@@ -1,9 +1,9 @@
 """Ratings to learn from, and training of the head ``"terms"``: MARS's score and a small correction of it.
 
 The correction is a weighted sum of features of a row (:meth:`mars_score.learning.heads.TermsHead.features`).
-Weights are those with the largest mean correlation with the ratings, minus a penalty for their squares that falls
-with the number of groups per set: few ratings change little. What is a merit by its meaning never gets a negative
-weight, and repetition never a positive one.
+The weights maximise the mean correlation with the ratings, minus a penalty for their squares that falls with the
+number of groups per set, so that few ratings change little. A likely text never costs anything, and repetition
+never gains anything.
 """
 
 import os
@@ -11,13 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mars_score.learning.heads import HeadFolder, TermFeatures, TermsHead, saved_settings, write_head
+from mars_score.learning.heads import KIND, NEVER_SET, HeadFolder, TermFeatures, TermsHead, write_head
+from mars_score.meta.sets import RatedColumns, check_names, read_rated_sets
 from mars_score.models.fingerprints import fingerprint
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
@@ -34,7 +36,7 @@ BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "pmi": (0, None),
 }
 PENALTY = 10.0  # chosen by left-out sets (research/learning.md)
-_CONSTANT = 1e-9  # spread up to which a feature says nothing
+_CONSTANT = 1e-9  # a smaller spread is what rounding leaves of equal values
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,39 @@ class TrainingSet:
     def prepared_rows(self, scorer: MarsScorer) -> list[Row]:
         """Return the rows as a scorer takes them; ValueError where they have samples that it does not use."""
         scorer.check_inputs(has_references=True, has_samples=any(row.samples for row in self.rows))
-        changes = {} if scorer.settings.use_context else {"context": "", "task": "text"}
-        return [scorer.prepare(replace(row, **changes))[0] for row in self.rows]
+        rows = self.rows
+        if not scorer.settings.use_context:
+            rows = tuple(replace(row, context="", task="text") for row in rows)
+        return [scorer.prepare(row)[0] for row in rows]
+
+
+def read_training_sets(
+    paths: Sequence[str | os.PathLike[str]],
+    columns: RatedColumns,
+    *,
+    within_groups: Sequence[str] = (),
+    task: str | None = None,
+) -> list[TrainingSet]:
+    """Read files of rated candidates.
+
+    Args:
+        paths: the files; the sets are named after them.
+        columns: names of their columns.
+        within_groups: the sets whose ratings compare within a group only.
+        task: what the contexts are; None: as their type says.
+
+    Raises:
+        TypeError, ValueError: a fault of a file, too few ratings, or an unknown set.
+    """
+    tasks = {Path(path).stem: task for path in paths} if task else None
+    sets = read_rated_sets(paths, columns, tasks=tasks)
+    check_names("data set", within_groups, [rated.name for rated in sets])
+    return [
+        training_set(
+            rated.name, rated.rows, rated.ratings, rated.groups, within_groups=rated.name in within_groups
+        )
+        for rated in sets
+    ]
 
 
 def training_set(
@@ -94,7 +127,7 @@ def training_set(
         )
     (offsets,) = centred((values,), labels if within_groups else None)
     spread = float(offsets.std())
-    if spread <= 1e-9 * max(1.0, float(np.abs(values).max())):
+    if spread <= _CONSTANT * max(1.0, float(np.abs(values).max())):
         where = " within every group" if within_groups else ""
         raise ValueError(f"{name}: all ratings are equal{where}, so there is nothing to learn; leave it out")
     return TrainingSet(name, tuple(compress(rows, kept)), offsets / spread, labels, within_groups)
@@ -114,9 +147,9 @@ def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequen
     return write_head(
         folder,
         {name: np.array([weight]) for name, weight in weights.items()},
-        kind="terms",
+        kind=KIND,
         models={name: str(fingerprint(getattr(settings.models, name))) for name in settings.used_models},
-        settings=saved_settings(settings),
+        settings={name: value for name, value in settings.items() if name not in NEVER_SET},
         parameters={"penalty": PENALTY},
         learned_from=[data.summary() for data in sets],
     )
@@ -174,8 +207,8 @@ def fit_weights(
 
     def loss(weights: Floats) -> float:
         correlations = []
-        for features, own, ratings, _ in parts:
-            scores = own + features @ (weights * unit)
+        for features, base, ratings, _ in parts:
+            scores = base + features @ (weights * unit)
             size = np.sqrt((scores @ scores) * (ratings @ ratings))
             correlations.append(scores @ ratings / size if size > 0 else 0.0)
         return float(strength * (weights @ weights) - np.mean(correlations))

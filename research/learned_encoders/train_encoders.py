@@ -21,16 +21,16 @@ from torch import Tensor
 from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
-from mars_score.learning.heads import HeadFolder, check_models, read_head, write_head
-from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
-from mars_score.learning.ratings import Floats, TrainingSet
-from mars_score.learning.text_heads import ALPHA, BETA, REPLACED_SETTINGS, TEXT_HEADS, Segments, TextHead
+from mars_score.learning.heads import HeadFolder, write_head
+from mars_score.learning.training import Floats, TrainingSet
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
+from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
+from research.learned_encoders.text_heads import ALPHA, BETA, TEXT_HEADS, Segments, TextHead, read_text_head
 
 Examples = list[dict[str, Any]]  # by column: those that a loss takes, and "group", which is held out together
 PAIRS = 1_500  # synthetic
@@ -151,7 +151,7 @@ def train_on_contrasts(
     if not sources:
         raise ValueError(_NOTHING)
     head = _make_head(_CONTRASTIVE, scorer, _read_start(_CONTRASTIVE, scorer, options))
-    features = head.features([Row(source.text, context=source.context) for source in sources])
+    features = head.features([source.row for source in sources])
     examples = [
         {
             "candidates": [source.text, *contrasts(source, sources, options.seed)],
@@ -224,15 +224,7 @@ def _run(model: TextHead, inputs: Sequence[Segments]) -> Tensor:
 
 def _read_start(objective: _Objective, scorer: MarsScorer, options: TrainingOptions) -> HeadFolder | None:
     """Read the head that training starts from, if any; ValueError where it does not fit."""
-    if options.start is None:
-        return None
-    saved = read_head(options.start)
-    if saved.kind != objective.kind:
-        raise ValueError(
-            f"{saved.path} is a head of kind {saved.kind!r}; start from one of kind {objective.kind!r}"
-        )
-    check_models(saved, scorer.settings)
-    return saved
+    return read_text_head(options.start, scorer.settings, (objective.kind,)) if options.start else None
 
 
 def _make_head(objective: _Objective, scorer: MarsScorer, start: HeadFolder | None, outputs: int = 1) -> TextHead:
@@ -307,9 +299,9 @@ def _fit(
         **options.arguments,
     }
     checkpoints = Path(folder) / "checkpoints"
-    own = checkpoints / _training_key(head, examples, arguments)
+    of_this_training = checkpoints / _training_key(head, examples, arguments)
     with ordinary_mode(grad=True), no_bars():
-        used = CrossEncoderTrainingArguments(str(own), **arguments)
+        used = CrossEncoderTrainingArguments(str(of_this_training), **arguments)
         trainer = _Trainer(
             model=head,
             args=used,
@@ -322,7 +314,7 @@ def _fit(
             ],
         )
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=_last_checkpoint(own))
+        trainer.train(resume_from_checkpoint=_last_checkpoint(of_this_training))
     shutil.rmtree(checkpoints, ignore_errors=True)
 
 
@@ -366,7 +358,7 @@ def _save(
         head.trained_weights(),
         kind=objective.kind,
         models={"encoder": str(fingerprint(head.calls.models.encoder))},
-        settings=REPLACED_SETTINGS,
+        settings={},  # its scores depend on the encoder alone
         parameters={"objective": objective.name, "learning_rate": learning_rate, "seed": options.seed},
         learned_from=[*learned_before, *(data.summary() for data in sets)],
     )

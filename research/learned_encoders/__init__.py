@@ -1,0 +1,1 @@
+"""Trained encoders: a metric after BLEURT, and LS_Score."""
