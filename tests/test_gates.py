@@ -8,7 +8,8 @@ import jsonl
 import pytest
 import word_recall
 
-from mars_score import runs, scorer
+from mars_score.rows import RowScore
+from mars_score.variants import plus_variant
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
@@ -52,13 +53,13 @@ def test_a_build_that_fails(score, tmp_path):
 
 def test_a_score_that_is_no_number_passes_no_gate(score, monkeypatch):
     """It is refused where it enters; if one comes through nevertheless, it is below every threshold."""
-    plus, row_from_dict = scorer.plus, runs.row_from_dict
+    plus, from_dict = plus_variant.plus, RowScore.from_dict
     with monkeypatch.context() as patch:
-        patch.setattr(scorer, "plus", lambda *args: [replace(term, value=math.nan) for term in plus(*args)])
+        patch.setattr(plus_variant, "plus", lambda *args: [replace(term, value=math.nan) for term in plus(*args)])
         code, out, err = score("--fail-under", 0.1)
     assert (code, out) == (2, "")
     assert "the score of 'a b' is nan, no finite number" in err
-    monkeypatch.setattr(runs, "row_from_dict", lambda *args: replace(row_from_dict(*args), score=math.nan))
+    monkeypatch.setattr(RowScore, "from_dict", lambda *args: replace(from_dict(*args), score=math.nan))
     for options in (("--fail-under", -9), ("--fail-rows-under", -9)):
         assert score(*options)[0] == 3
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.checking import index_in
+from mars_score.data.checking import check_candidates, index_in
 from mars_score.integrations.distributed import score_once
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -69,10 +69,16 @@ class MarsScore(Metric):
         Raises:
             TypeError, ValueError: bad input, named with its row.
         """
-        names = {"predictions": "preds", "references": "target"}
-        scorer = MarsScorer(**self.options)
-        columns = (preds, target, contexts, samples, tasks)
-        rows = scorer.check_rows(*columns, where=lambda column: index_in(names.get(column, column)))
+        candidates = check_candidates(preds, where=index_in("preds"))
+        examples = MarsScorer(**self.options).check_examples(
+            target,
+            contexts,
+            samples,
+            tasks,
+            where=lambda column: index_in("target" if column == "references" else column),
+            preds=candidates,
+        )
+        rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
         # Any process group can gather bytes.
         lines = "".join(f"{json.dumps(astuple(row))}\n" for row in rows).encode()
         self.rows.append(torch.from_numpy(np.frombuffer(lines, dtype=np.uint8).copy()).to(self.device))
