@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mars_score.meta.attacks import attack, reorder, retrieve
+from mars_score.meta.agreement import attack, reorder, retrieve
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from research.ladders import KINDS, in_order, score_ladders, to_markdown

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.agreement import rater_agreement
-from mars_score.meta.attacks import ATTACKS
+from mars_score.meta.agreement import ATTACKS, rater_agreement
 from mars_score.meta.evaluation import meta_evaluate, score_rows
-from mars_score.meta.meta_report import write_report
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.report import write_report
 from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.calls import ModelCalls

@@ -22,10 +22,10 @@ from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics.baselines import MaskedInfills
 from mars_score.meta.metrics.matching import TokenEncoder, Tokens, bag, movers_distance
-from mars_score.meta.metrics.naive import MaskedInfills
 from mars_score.metrics.paper import PaperConfig, Template
-from mars_score.models import log_probability
+from mars_score.models import likelihood
 from mars_score.models.causal_lm import CausalLanguageModel, PromptCache
 from mars_score.models.likelihood import log_probabilities
 
@@ -198,7 +198,7 @@ def test_log_probabilities_are_those_of_a_plain_pass(causal, monkeypatch):
     assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
     assert means(model, [*PAIRS, *PAIRS], 3) == pytest.approx([*expected, *expected], rel=1e-9)
     assert [means(model, [pair], 128)[0] for pair in PAIRS] == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(log_probability, "cache_bytes", lambda device: 1)  # whatever the memory
+    monkeypatch.setattr(likelihood, "cache_bytes", lambda device: 1)  # whatever the memory
     assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
 
 

@@ -3,8 +3,11 @@
 import argparse
 import dataclasses
 import json
+import shutil
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -72,6 +75,31 @@ def rated_columns(args: argparse.Namespace) -> RatedColumns:
     """Return the columns that the options name."""
     names = [column.name for column in dataclasses.fields(RatedColumns)]
     return RatedColumns(**{name: getattr(args, f"{name}_column") for name in names})
+
+
+@contextmanager
+def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
+    """Copy standard input, if it is the input, to a temporary file, which can be read several times.
+
+    Gives a function that names standard input in a message instead of this file; in errors it is named by itself.
+    """
+    if args.file != "-":
+        yield str
+        return
+    from mars_score.data.writers import naming, temporary_folder
+
+    with temporary_folder("mars-stdin-") as folder:
+        args.file = path = str(folder / "rows")  # The first line tells the format.
+
+        def shown(message: str) -> str:
+            return message.replace(path, "standard input")
+
+        with naming(path), open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield shown
+        except (ValueError, TypeError) as error:
+            raise type(error)(shown(str(error))) from None
 
 
 # Numbers and names

@@ -1,4 +1,4 @@
-"""``mars meta``: how well MARS and other metrics agree with human ratings."""
+"""``mars meta``: how well metrics agree with human ratings; ``mars references``: what the references are like."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import json
 from typing import Any
 
 from mars_score.cli.arguments import (
+    add_input_options,
     add_rated_options,
     add_scorer_options,
+    input_columns,
     rated_columns,
+    readable_again,
     scorer_arguments,
     split_names,
 )
@@ -20,9 +23,14 @@ from mars_score.meta.sets import read_rated_sets
 from mars_score.progress import progress_bars
 from mars_score.rows import TASKS
 
+_NOT_SURVEYING = (
+    *("variant", "task", "clean", "language", "learned", "max_context_tokens", "reference_aggregation"),
+    *("language_model", "entailment_model"),
+)
+
 
 def add_parser(commands: Any) -> None:
-    """Add the command to argparse's subparsers."""
+    """Add both commands to argparse's subparsers."""
     text = "Measure how well MARS and other metrics agree with human ratings."
     parser = commands.add_parser(
         "meta",
@@ -58,15 +66,31 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_evaluate)
+    _add_references(commands)
 
 
-def run(args: argparse.Namespace) -> None:
+def _add_references(commands: Any) -> None:
+    text = "Describe the references of a file: number, length, diversity, overlap with the context, odd ones."
+    example = "example: mars references rows.jsonl --preset mini"
+    parser = commands.add_parser("references", help=text, description=text, epilog=example)
+    add_input_options(parser, ("reference", "context"))
+    rated = parser.add_argument_group("ratings of references")
+    text = "column of people's ratings of the references: of each row a list as long as theirs, null where none"
+    rated.add_argument("--ratings", metavar="NAME", help=text)
+    text = "write each row with the reference of the highest rating alone (the first of equals), as JSONL"
+    rated.add_argument("--best", metavar="BEST.jsonl", help=text)
+    parser.add_argument("--json", action="store_true", help="print one JSON object, with the figures of every row")
+    add_scorer_options(parser, ("settings", "models"), without=_NOT_SURVEYING)
+    parser.set_defaults(run=_survey)
+
+
+def _evaluate(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
     with scoring() as notices:
         sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
     print_notices(notices)
-    from mars_score.meta.attacks import ATTACKS
+    from mars_score.meta.agreement import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
 
     options: dict[str, Any] = {name: getattr(args, name) for name in ("within_groups", "resamples", "seed")}
@@ -76,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
     print_notices([*found.notices(), *(f"skipped: {failure}" for failure in found.failures())])
     if not found.titles:
         raise ModelUnavailableError("no metric gave a score; the notices say why")
-    from mars_score.meta.meta_report import main_table, rater_lines, write_report
+    from mars_score.meta.report import main_table, rater_lines, write_report
 
     path = write_report(found, args.report) if args.report else None
     if args.json:
@@ -103,3 +127,38 @@ def _tasks(text: str) -> list[tuple[str, str]]:
     if not all(name and task for name, _, task in pairs):
         raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
     return [(name, task) for name, _, task in pairs]
+
+
+def _survey(args: argparse.Namespace) -> None:
+    """Survey and print; see :func:`mars_score.cli.main` for errors."""
+    from mars_score.atomic import write_whole
+    from mars_score.data.files import read_rows, row_line
+    from mars_score.meta.reference_survey import survey_references
+    from mars_score.scorer import MarsScorer
+
+    if args.best and not args.ratings:
+        raise ValueError("--best needs the ratings that decide: name their column with --ratings")
+    with readable_again(args) as shown, progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        columns = input_columns(args)
+        file = columns.parse_cells(read_rows(args.file))
+        names = columns.found_in(file)
+        names.rows(file)  # its errors name the line
+        scorer = MarsScorer(**{"variant": "plus", **scorer_arguments(args)}, progress=progress)
+        found = survey_references(
+            scorer,
+            file.column(names.reference, remedy="") if names.reference else None,
+            file.column(names.context, remedy="") if names.context else None,
+            file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,
+            file.where(args.ratings),
+        )
+    if args.best and names.reference:
+        best = zip(file.rows, found.rows, found.best, strict=True)
+        lines = [row_line({**row, names.reference: one.references[index]}) for row, one, index in best]
+        write_whole(args.best, "".join(lines))
+    print_notices(map(shown, notices))
+    if args.json:
+        print(json.dumps(found.to_dict()))
+        return
+    for table in found.tables():
+        show_table(table)
+    print_line(f"encoder {found.encoder}")

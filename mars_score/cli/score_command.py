@@ -1,4 +1,4 @@
-"""``mars score``: MARS of the candidates in a file."""
+"""``mars score`` and ``mars augment``: MARS of the candidates in a file, and its augmented references."""
 
 from __future__ import annotations
 
@@ -8,23 +8,37 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
-from mars_score.cli.file_run import complete_run
-from mars_score.cli.printing import print_error, print_line
+from mars_score.cli.arguments import (
+    OUT,
+    add_input_options,
+    add_run_options,
+    add_scorer_options,
+    count,
+    input_columns,
+    readable_again,
+    scorer_arguments,
+)
+from mars_score.cli.printing import print_error, print_line, print_notices, scoring
 from mars_score.data.values import one_line
+from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
     from mars_score.runs import Run, Summary
+    from mars_score.workers import Action
 
 SHOWN = 20  # scores below the threshold that are listed
 
 
+_NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
+
+
 def add_parser(commands: Any) -> None:
-    """Add the command to argparse's subparsers."""
+    """Add both commands to argparse's subparsers."""
     text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
     example = "example: mars score rows.csv --preset mini --variant plus --out scores.csv"
     parser = commands.add_parser("score", help=text, description=text, epilog=example)
@@ -48,10 +62,46 @@ def add_parser(commands: Any) -> None:
     gate.add_argument("--fail-rows-under", type=_threshold, metavar="Y", help="the score of any row is below Y")
     add_run_options(parser)
     add_scorer_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_score)
+    _add_augment(commands)
 
 
-def run(args: argparse.Namespace) -> int:
+def _add_augment(commands: Any) -> None:
+    text = "Augment the references of a file in the light of their contexts, as variant paper does."
+    example = "example: mars augment rows.csv --preset mini --out augmented.csv"
+    parser = commands.add_parser("augment", help=text, description=text, epilog=example)
+    add_input_options(parser, ("reference", "context"))
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="AUGMENTED.jsonl",
+        help=OUT.format(
+            '"augmented_references" (references and infills, as plain strings) and "augmentations" (infills with '
+            "templates and mask ratios)"
+        ),
+    )
+    add_run_options(parser)
+    add_scorer_options(parser, ("settings", "models", "paper"), without=_NOT_AUGMENTING)
+    parser.set_defaults(run=_augment)
+
+
+@contextmanager
+def complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
+    """Give a run that has computed everything, and its folder, which is removed at the end of the block."""
+    from mars_score.data.writers import run_folder
+    from mars_score.runs import Run
+
+    with readable_again(args) as shown, run_folder(args.out) as folder:
+        with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+            arguments = scorer_arguments(args)
+            run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
+            run.check(args.out)
+            run.compute(args.workers)
+        print_notices(map(shown, notices))
+        yield run, folder
+
+
+def _score(args: argparse.Namespace) -> int:
     """Score, write and print; see :func:`mars_score.cli.main` for errors.
 
     Returns:
@@ -196,3 +246,15 @@ def _print_details(run: Run) -> None:
             details += [(sample.similarity, f"sample: {sample.text}") for sample in score.samples]
             for value, text in details:
                 print_line(f"      {value:.4f}  {one_line(text)}")
+
+
+def _augment(args: argparse.Namespace) -> None:
+    """Augment and write; see :func:`mars_score.cli.main` for errors."""
+    from mars_score.data.writers import write
+
+    with complete_run(args, "augment") as (a_run, folder):
+        notices = a_run.notices()
+        write(a_run.output(), folder, args.out)  # Perhaps in the place of the input.
+    print_notices(notices.sentences(lines=True))
+    if not args.quiet:
+        print_error(f"{notices.rows} rows with augmented references written to {args.out}")

@@ -1,7 +1,7 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
-In the order that data flows: ``rated`` candidates, ``attacks``, ``metrics``, ``agreement`` (by
-``mars_score.stats``), ``evaluation`` (all of it), ``meta_report``. ``reference_survey`` describes the references
+In the order that data flows: ``sets``, ``metrics``, ``agreement`` (with attacks, by
+``mars_score.stats``), ``evaluation`` (all of it), ``report``. ``reference_survey`` describes the references
 of a data set.
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP

@@ -1,16 +1,18 @@
-"""How well the scores of each metric agree with people, and whether MARS agrees better."""
+"""How well the scores of each metric agree with people, also under attack, and whether MARS agrees better."""
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import get_args
 
 import numpy as np
 
-from mars_score.meta.attacks import Attacked
 from mars_score.meta.metrics.base import Metric, extra_meta
 from mars_score.meta.sets import RatedSet, SingleRatings
+from mars_score.rows import Row
 from mars_score.stats.correlation import (
     Coefficient,
     CorrelationTest,
@@ -23,9 +25,68 @@ from mars_score.stats.correlation import (
     correlation,
 )
 from mars_score.stats.resampling import Floats, Interval
+from mars_score.text import sentences
 
 MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """Rows under an attack.
+
+    Attributes:
+        indices: of the rows that could be attacked.
+        rows: these rows with the attack in place of the candidate.
+        skipped: number of the other rows.
+    """
+
+    indices: tuple[int, ...]
+    rows: tuple[Row, ...]
+    skipped: int
+
+
+def reorder(row: Row, generator: random.Random) -> str | None:
+    """Shuffle half of the candidate's tokens; None below four tokens or where all are equal."""
+    tokens = row.candidate.split()
+    if len(tokens) < 4 or len(set(tokens)) == 1:
+        return None
+    count = max(2, round(len(tokens) / 2))
+    while True:
+        sources = generator.sample(range(len(tokens)), count)
+        moved = list(tokens)
+        for target, source in zip(sorted(sources), sources, strict=True):
+            moved[target] = tokens[source]
+        if moved != tokens:
+            return " ".join(moved)
+
+
+def retrieve(row: Row, generator: random.Random) -> str | None:
+    """Choose a sentence of the context, not the candidate itself; None where it has fewer than three."""
+    texts = sentences(row.context)
+    candidate = _plain(row.candidate)
+    others = [text for text in dict.fromkeys(texts) if _plain(text) != candidate]
+    return generator.choice(others) if others and len(texts) >= 3 else None
+
+
+ATTACKS: Mapping[str, Callable[[Row, random.Random], str | None]] = {"reorder": reorder, "retrieve": retrieve}
+
+
+def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
+    """Attack each row that can be; what a row becomes depends on its texts and the seed alone."""
+    indices, attacked = [], []
+    for index, row in enumerate(rows):
+        texts = repr((name, *row[:3], seed)).encode("utf-8", "surrogatepass")
+        generator = random.Random(int.from_bytes(hashlib.sha256(texts).digest()[:8], "big"))
+        text = ATTACKS[name](row, generator) if row.candidate.strip() else None
+        if text is not None:
+            indices.append(index)
+            attacked.append(row._replace(candidate=text))
+    return Attacked(tuple(indices), tuple(attacked), len(rows) - len(indices))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,15 @@ import numpy as np
 
 from mars_score.data.values import plain
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.agreement import Agreement, MetricScores, agreements, rater_agreement
-from mars_score.meta.attacks import ATTACKS, Attacked, attack
+from mars_score.meta.agreement import (
+    ATTACKS,
+    Agreement,
+    Attacked,
+    MetricScores,
+    agreements,
+    attack,
+    rater_agreement,
+)
 from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
 from mars_score.meta.sets import RatedSet, check_names
