@@ -42,7 +42,7 @@ class Counting(Metric):
 
     def score(self, rows, corpus):
         self.asked.append(len(rows))
-        return [float(len(candidate)) for candidate, *_ in rows]
+        return [float(len(row.candidate)) for row in rows]
 
 
 def fetch(rows, corpus):
@@ -152,7 +152,7 @@ def test_variants_of_mars_are_settings(gpt2, encoder):
     models = make_models(language_model=gpt2, encoder=encoder, dtype="float64", max_context_tokens=9)
 
     def entries(name):
-        return make_metric(name, models).result([("a", ("b",), "c")], ("b",)).signature.entries
+        return make_metric(name, models).result([Row("a", ("b",), "c")], ("b",)).signature.entries
 
     paper = entries('mars[variant=paper,planner=none,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]')
     names = ("variant", "sigma", "max_context_tokens", "pos_weights")
@@ -169,7 +169,7 @@ def test_settings_of_all_metrics_count_where_a_variant_has_them(tiny):
     models = make_models(**general, **{name: value for name, value in tiny.items() if name != "preset"})
 
     def values(name):
-        entries = make_metric(name, models).result([("a", ("b",), "c")], ()).signature.entries
+        entries = make_metric(name, models).result([Row("a", ("b",), "c")], ()).signature.entries
         return [entries.get(setting) for setting in general]
 
     assert values("mars") == list(general.values())
@@ -197,7 +197,7 @@ def test_tasks_are_those_of_rows_unless_a_variant_says_another(tiny):
 def test_figures_are_those_of_the_statistics(found):
     result = found.sets["one"]
     scores, data = result.metrics["length"].scores, result.data
-    assert list(scores) == [len(row[0].split()) for row in data.rows]
+    assert list(scores) == [len(row.candidate.split()) for row in data.rows]
     expected = correlation(scores, data.ratings, level="within_groups", groups=data.groups).value
     assert result.pearson("length") == expected
     agreement = result.agreements["length"]
@@ -297,7 +297,7 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
     data, own = make_set(), Letters()
     found = evaluate(data, [own, "length"], store=tmp_path)
     assert own.asked == len(data.rows)
-    expected = np.corrcoef([len(row[0]) for row in data.rows], data.ratings)[0, 1]
+    expected = np.corrcoef([len(row.candidate) for row in data.rows], data.ratings)[0, 1]
     assert found.sets["toy"].pearson("Letters") == pytest.approx(expected)
     assert "Letters" in write_report(found, tmp_path).read_text(encoding="utf-8")
 

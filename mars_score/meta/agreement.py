@@ -28,7 +28,10 @@ from mars_score.stats.resampling import Floats, Interval
 from mars_score.text import sentences
 
 MARS = "mars"  # the metric that the others are compared with
-_TIE = 1e-5
+_TIE = 1e-5  # A mean over words in another order differs by rounding, relative to its size by less than this.
+
+
+# Attacks: changed candidates, which a good metric scores below the text that they were made from (Table 4)
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ def reorder(row: Row, generator: random.Random) -> str | None:
 def retrieve(row: Row, generator: random.Random) -> str | None:
     """Choose a sentence of the context, not the candidate itself; None where it has fewer than three."""
     texts = sentences(row.context)
-    candidate = _plain(row.candidate)
-    others = [text for text in dict.fromkeys(texts) if _plain(text) != candidate]
+    candidate = row.candidate.lower().split()
+    others = [text for text in dict.fromkeys(texts) if text.lower().split() != candidate]
     return generator.choice(others) if others and len(texts) >= 3 else None
 
 
@@ -76,8 +79,8 @@ def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
     """Attack each row that can be; what a row becomes depends on its texts and the seed alone."""
     indices, attacked = [], []
     for index, row in enumerate(rows):
-        texts = repr((name, *row[:3], seed)).encode("utf-8", "surrogatepass")
-        generator = random.Random(int.from_bytes(hashlib.sha256(texts).digest()[:8], "big"))
+        key = repr((name, row.candidate, row.references, row.context, seed)).encode("utf-8", "surrogatepass")
+        generator = random.Random(int.from_bytes(hashlib.sha256(key).digest()[:8], "big"))
         text = ATTACKS[name](row, generator) if row.candidate.strip() else None
         if text is not None:
             indices.append(index)
@@ -85,8 +88,7 @@ def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
     return Attacked(tuple(indices), tuple(attacked), len(rows) - len(indices))
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())
+# Agreement
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,7 @@ class Robustness:
     """A metric under an attack, over the items that could be attacked.
 
     Attributes:
-        share: of items whose candidate scores above its attack. Ties count as failures, and scores that differ by
-            less than 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
+        share: of items whose candidate scores above its attack; ties count as failures.
         n: number of items.
         before: Pearson's r of the candidates' scores with the ratings.
         after: Pearson's r of the attacks' scores with the same ratings.
@@ -177,14 +178,16 @@ def agreements(
             system: _system_agreement(metric.scores, data, system, draws) for system in sorted(set(data.systems))
         }
         by_metric[name] = Agreement(
-            _coefficients(metric.scores, data),
-            bootstrap_interval(rated[name], **draws),
-            {system: estimate for system, (estimate, _) in systems.items()},
-            {system: interval for system, (_, interval) in systems.items()},
-            compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None,
-            {
-                attack: _robustness(metric.scores, metric.attacked[attack], data, attacked)
-                for attack, attacked in attacks.items()
+            coefficients=_coefficients(metric.scores, data),
+            interval=bootstrap_interval(rated[name], **draws),
+            per_system={system: estimate for system, (estimate, _) in systems.items()},
+            system_intervals={system: interval for system, (_, interval) in systems.items()},
+            mars_better=(
+                compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None
+            ),
+            robustness={
+                attack_name: _robustness(metric.scores, metric.attacked[attack_name], data, attacked)
+                for attack_name, attacked in attacks.items()
             },
         )
     return by_metric
@@ -205,8 +208,8 @@ def _system_agreement(
     scores: Floats, data: RatedSet, system: str, draws: Mapping[str, int]
 ) -> tuple[Estimate, Interval]:
     """Return Pearson's r over the items of a system, and its interval."""
-    own = [other == system for other in data.systems]
-    scores, ratings, groups = scores[own], list(compress(data.ratings, own)), list(compress(data.groups, own))
+    kept = [other == system for other in data.systems]
+    scores, ratings, groups = scores[kept], list(compress(data.ratings, kept)), list(compress(data.groups, kept))
     interval = bootstrap_interval(at_level(scores, ratings, "items", groups=groups), **draws)
     return correlation(scores, ratings), interval
 
@@ -223,9 +226,9 @@ def _robustness(scores: Floats, after: Floats, data: RatedSet, attacked: Attacke
 def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
     """Compute how well raters agree with each other: Krippendorff's alpha of intervals, by aspect.
 
-    Where there are several aspects, "mean" is the alpha of each rater's mean over them, as in the paper's Table 2;
-    raters are then told apart by their places in the lists. An alpha is NaN where no item has two ratings, or all
-    ratings are equal. Without single ratings there are none.
+    With several aspects "mean" is the alpha of each rater's mean over them, as in the paper's Table 2; the n-th
+    ratings of all aspects count as one rater's. An alpha is NaN if no item has two ratings, or if all ratings are
+    equal. Without single ratings the result is empty.
 
     Raises:
         ImportError: the package krippendorff is not installed.

@@ -41,7 +41,7 @@ class Scoring(Protocol):
     """What any object needs to be a metric; it may have the attributes of :class:`Metric`, too."""
 
     def score(self, rows: Sequence[tuple[str, tuple[str, ...], str]], corpus: Sequence[str]) -> Sequence[float]:
-        """Return one score per row, larger is better; see :meth:`Metric.score`."""
+        """Return one score per (candidate, references, context), larger is better; see :meth:`Metric.score`."""
 
 
 class Metric(ABC):
@@ -74,11 +74,9 @@ class Metric(ABC):
 
 
 class OwnMetric(Metric):
-    """A user's object with a ``score`` method, with defaults for the attributes that it lacks.
+    """A user's object with a ``score`` method; attributes of :class:`Metric` that it lacks have their defaults.
 
-    ``score`` gets rows of candidate, references and context (no candidate is blank) and all references of the
-    set; it returns one number per row, larger is better. Its title is the name of its class, a blank candidate
-    scores 0.0.
+    Its title is by default the name of its class.
 
     Raises:
         TypeError: it has no ``score`` method.
@@ -90,18 +88,24 @@ class OwnMetric(Metric):
         super().__init__(models)
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
-        for name in ("note", "minimum"):
-            setattr(self, name, getattr(scoring, name, getattr(Metric, name)))
+        self.note = getattr(scoring, "note", Metric.note)
+        self.minimum = getattr(scoring, "minimum", Metric.minimum)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the object's scores, as floats."""
-        return [float(score) for score in self._scoring.score([row[:3] for row in rows], corpus)]
+        texts = [(row.candidate, row.references, row.context) for row in rows]
+        return [float(score) for score in self._scoring.score(texts, corpus)]
 
 
 class MarsVariant(Metric):
-    """MARS with settings of its own: ``setting=value`` joined by commas; values are JSON, or else strings.
+    """MARS with settings of its own, which override the settings of all metrics.
 
-    They go before the settings of all metrics, of which those are left out that have no effect with them.
+    Settings of all metrics that have no effect with the variant's own are ignored.
+
+    Args:
+        models: shared by all metrics.
+        title: as it is written in tables.
+        changes: ``setting=value`` joined by commas; values are JSON, or else strings.
 
     Raises:
         ValueError, TypeError: a setting that is unknown, out of range or without effect.
@@ -110,9 +114,9 @@ class MarsVariant(Metric):
     def __init__(self, models: Models, title: str, changes: str) -> None:
         super().__init__(models)
         self.title = title
-        own = _parse_settings(changes)
-        self._has_references = own.pop("references", True)
-        self._arguments, self._settings = _merge(models.arguments, own)
+        settings = _parse_settings(changes)
+        self._uses_references = settings.pop("references", True)
+        self._arguments, self._settings = _merge(models.arguments, settings)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of :meth:`result`."""
@@ -122,35 +126,36 @@ class MarsVariant(Metric):
         """Return a scorer with these settings, which counts IDF over ``corpus`` unless it has one of its own."""
         from mars_score.scorer import MarsScorer
 
-        own: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.counts_idf else {}
-        return MarsScorer(**self._arguments, **own)
+        if corpus and self._settings.counts_idf:
+            return MarsScorer(**self._arguments, idf_corpus=corpus)
+        return MarsScorer(**self._arguments)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
-        """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
-        candidates, references, contexts, samples, tasks = zip(*(Row(*row) for row in rows), strict=True)
+        """Score with all details; candidates may be blank. The setting ``task`` overrides the tasks of rows."""
         settings = self._settings
-        use_samples = any(samples) and getattr(settings.config, "sample_weight", 0) > 0
+        uses_samples = any(row.samples for row in rows) and getattr(settings.config, "sample_weight", 0) > 0
+        uses_tasks = settings.use_context and settings.task is None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
             return (scorer or self.scorer(corpus)).score(
-                candidates,
-                references if self._has_references else None,
-                contexts,
-                samples=samples if use_samples else None,
-                tasks=tasks if settings.use_context and settings.task is None else None,
+                [row.candidate for row in rows],
+                [row.references for row in rows] if self._uses_references else None,
+                [row.context for row in rows],
+                samples=[row.samples for row in rows] if uses_samples else None,
+                tasks=[row.task for row in rows] if uses_tasks else None,
             )
 
 
-def _merge(arguments: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
-    """Merge the arguments of all metrics and a variant's own settings; return them, and the settings they make."""
+def _merge(arguments: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
+    """Merge a variant's settings into the arguments of all metrics; return these, and the settings they make."""
     from mars_score.scorer import MarsScorer
 
     constants = {option.name for config in CONFIGS.values() for option in options_of(config)}
-    merged = {**{name: value for name, value in arguments.items() if name not in constants}, **own}
+    merged = {**{name: value for name, value in arguments.items() if name not in constants}, **changes}
     settings = MarsScorer(**merged).settings
     for name, value in arguments.items():
-        if name in constants and name not in own:
-            with suppress(ValueError):  # it has no effect with the variant's own settings
+        if name in constants and name not in changes:
+            with suppress(ValueError):  # A constant that has no effect with these changes is left out.
                 settings = MarsScorer(**merged, **{name: value}).settings
                 merged[name] = value
     return merged, settings

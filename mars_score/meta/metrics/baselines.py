@@ -34,7 +34,7 @@ class ContextCosine(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the cosines of sentence vectors."""
-        pairs = [(candidate, as_prose(context)) for candidate, _, context, *_ in rows]
+        pairs = [(row.candidate, as_prose(row.context)) for row in rows]
         encodings = self.models.calls.encode([text for pair in pairs if pair[1].strip() for text in pair])
         return [
             float(encodings[candidate].vector @ encodings[context].vector) if context.strip() else 0.0
@@ -59,8 +59,8 @@ class Perplexity(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the perplexities."""
-        pairs = [(context, candidate) for candidate, _, context, *_ in rows]
-        # What variant "plus" computes is in the cache already.
+        pairs = [(row.context, row.candidate) for row in rows]
+        # With the limit of variant "plus", so that what it computed comes from the cache.
         log_p = self.models.calls.log_probability(pairs, PlusConfig().max_context_tokens)
         return [
             -math.exp(-(log_p[pair].given_context if self.with_context else log_p[pair].alone)) for pair in pairs
@@ -153,8 +153,8 @@ class MaskedInfills(ModelCalls):
         infills, position = [], len(before)
         for piece in pieces:
             if piece.is_blank:
-                own_logits = logits[position : position + len(piece.ids)].cpu()
-                infills.append(self._most_likely(own_logits, piece.text, template.reference))
+                masks = logits[position : position + len(piece.ids)].cpu()
+                infills.append(self._most_likely(masks, piece.text, template.reference))
             position += len(piece.ids)
         cut = len(infills) < len(template.blanks)
         return FilledTemplate(template.fill(infills).strip(), context_cut, reference_cut=cut)
