@@ -81,7 +81,7 @@ def rated_columns(args: argparse.Namespace) -> RatedColumns:
 def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     """Copy standard input, if it is the input, to a temporary file, which can be read several times.
 
-    Gives a function that names standard input in a message instead of this file; in errors it is named by itself.
+    Gives a function that replaces the name of this file in a message; in errors it is replaced already.
     """
     if args.file != "-":
         yield str
@@ -91,15 +91,15 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     with temporary_folder("mars-stdin-") as folder:
         args.file = path = str(folder / "rows")  # The first line tells the format.
 
-        def shown(message: str) -> str:
+        def rename(message: str) -> str:
             return message.replace(path, "standard input")
 
         with naming(path), open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         try:
-            yield shown
+            yield rename
         except (ValueError, TypeError) as error:
-            raise type(error)(shown(str(error))) from None
+            raise type(error)(rename(str(error))) from None
 
 
 # Numbers and names
@@ -151,8 +151,10 @@ def add_scorer_options(
     group.add_argument("--quiet", action="store_true", help="no progress bars")
     for title, options in setting_groups().items():
         if title in groups:
-            shown = title if title in ("settings", "models") else f"settings of {title}"
-            _add_settings(parser.add_argument_group(shown), [one for one in options if one.name not in without])
+            heading = title if title in ("settings", "models") else f"settings of {title}"
+            _add_settings(
+                parser.add_argument_group(heading), [option for option in options if option.name not in without]
+            )
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
@@ -161,15 +163,12 @@ def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def setting_groups() -> dict[str, list[Option]]:
-    """Return the settings by group, each once: those that all variants have stand with the general ones."""
+    """Return the settings by group, each once: those of all variants are with the general ones."""
     groups = {title: list(options_of(config)) for title, config in GROUPS.items()}
     counts = Counter(option.name for options in groups.values() for option in options)
-    shared = [option for option in groups["paper"] if counts[option.name] > 1]
-    groups = {
-        title: [option for option in options if counts[option.name] == 1] for title, options in groups.items()
-    }
-    groups["settings"] += shared
-    return groups
+    single = {title: [option for option in group if counts[option.name] == 1] for title, group in groups.items()}
+    single["settings"] += [option for option in groups["paper"] if counts[option.name] > 1]
+    return single
 
 
 def _add_settings(group: Any, options: Iterable[Option]) -> None:
