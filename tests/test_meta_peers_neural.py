@@ -205,12 +205,12 @@ def test_log_probabilities_are_those_of_a_plain_pass(causal, monkeypatch):
 @pytest.mark.parametrize("most", [1, 5, 1000])
 def test_at_most_so_many_tokens_of_a_context_are_used(causal, most):
     model = CausalLanguageModel(*causal)
-    found = log_probabilities(model, PAIRS, max_context_tokens=most)
+    truncated = log_probabilities(model, PAIRS, max_context_tokens=most)
     expected = [-oracle_forms.surprisal(*causal, *pair, most) for pair in PAIRS]
-    assert [one.mean for one in found] == pytest.approx(expected, rel=1e-9)
+    assert [log_p.mean for log_p in truncated] == pytest.approx(expected, rel=1e-9)
     without = log_probabilities(model, PAIRS)
     lengths = [len(model.codec.encode(context.strip())) if context.strip() else 0 for context, _ in PAIRS]
-    assert [one.truncated for one in found] == [
+    assert [log_p.truncated for log_p in truncated] == [
         length > most or other.truncated for length, other in zip(lengths, without, strict=True)
     ]
 

@@ -38,7 +38,7 @@ def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -
 
 
 def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
-    """Add the names of a file's columns; where candidates are among them, references can be left out."""
+    """Add the names of a file's columns; with candidates among them, references can be left out."""
     group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
@@ -158,7 +158,7 @@ def add_scorer_options(
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of MarsScorer that were given as options."""
+    """Return the arguments of MarsScorer that the options set."""
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 

@@ -39,16 +39,10 @@ def add_parser(commands: Any) -> None:
     text = f"write two small files to the folder {EXAMPLE} and compare these"
     add("--example", action="store_true", help=text)
     add_column_options(parser, ("prediction", "reference", "context"))
-    add(
-        "--group-column",
-        metavar="NAME",
-        help="column of the first file; rows with one value are drawn together (default: rows of one context)",
-    )
-    add(
-        "--samples-from-others",
-        action="store_true",
-        help="each candidate's samples are the other systems' texts; scores then depend on who takes part",
-    )
+    text = "column of the first file; rows with one value are drawn together (default: rows of one context)"
+    add("--group-column", metavar="NAME", help=text)
+    text = "each candidate's samples are the other systems' texts; scores then depend on who takes part"
+    add("--samples-from-others", action="store_true", help=text)
     add("--rows", type=int, metavar="N", help="show the N rows that differ most (3; none below tables for papers)")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     add("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
@@ -193,10 +187,8 @@ def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[s
     In "markdown" and "latex" the note of the first table holds verdict, signature and notices; no rows are shown.
     """
     scores, pairs = _tables(ranking)
-    notices = (f"notice: {notice}" for notice in ranking.notices)
-    lines = [
-        one_line(line) for line in (f"verdict: {ranking.verdict}", f"signature {ranking.signature}", *notices)
-    ]
+    lines = [f"verdict: {ranking.verdict}", f"signature {ranking.signature}"]
+    lines = [one_line(line) for line in (*lines, *(f"notice: {notice}" for notice in ranking.notices))]
     if form != "text":
         scores = replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines)))
         lines, rows = [], 0
@@ -210,32 +202,25 @@ def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
     """Make the tables of the systems' scores, and of the difference of each two systems with its p-value."""
     groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
     interval = f"{ranking.confidence:.0%} interval"
-    scores = Table(
-        f"{len(ranking.rows)} rows, {len(ranking.systems)} systems",
-        f"bootstrap intervals over {groups}",
-        ("system", "MARS", interval),
-        tuple(
-            (one_line(system.name), f"{system.score:.4f}", _ends(system.interval)) for system in ranking.systems
-        ),
-    )
+    title, note = f"{len(ranking.rows)} rows, {len(ranking.systems)} systems", f"bootstrap intervals over {groups}"
+    scores = tuple((one_line(row.name), f"{row.score:.4f}", _ends(row.interval)) for row in ranking.systems)
     count = len(ranking.pairs)
-    adjusted = f", p adjusted for {count} tests (Holm)" if count > 1 else ""
-    pairs = Table(
-        "differences",
-        f"approximate randomisation, {ranking.resamples} resamples of {groups}{adjusted}",
-        ("systems", "difference", interval, "p", "wins, ties, losses"),
-        tuple(
-            (
-                one_line(f"{pair.first} - {pair.second}"),
-                f"{pair.difference:+.4f}",
-                _ends(pair.interval),
-                MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
-                f"{pair.wins}, {pair.ties}, {pair.losses}",
-            )
-            for pair in ranking.pairs
-        ),
+    pairs_note = f"approximate randomisation, {ranking.resamples} resamples of {groups}"
+    pairs_note += f", p adjusted for {count} tests (Holm)" if count > 1 else ""
+    pairs = tuple(
+        (
+            one_line(f"{pair.first} - {pair.second}"),
+            f"{pair.difference:+.4f}",
+            _ends(pair.interval),
+            MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
+            f"{pair.wins}, {pair.ties}, {pair.losses}",
+        )
+        for pair in ranking.pairs
     )
-    return scores, pairs
+    return (
+        Table(title, note, ("system", "MARS", interval), scores),
+        Table("differences", pairs_note, ("systems", "difference", interval, "p", "wins, ties, losses"), pairs),
+    )
 
 
 def _ends(interval: Interval) -> str:

@@ -5,7 +5,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, zip_longest
 from typing import get_args
 
 import numpy as np
@@ -164,7 +164,7 @@ def agreements(
         data: the rated candidates.
         attacks: of their rows, by name.
         metrics: scores by metric.
-        level: of intervals and tests: "within_groups" where ratings compare within a group only.
+        level: of intervals and tests; "within_groups" if ratings compare within a group only.
         resamples: of intervals and tests.
         seed: of both.
     """
@@ -241,7 +241,7 @@ def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
 
 
 def _mean_ratings(item: SingleRatings, aspects: Sequence[str]) -> list[float]:
-    """Return each rater's mean over all aspects; none where an aspect lacks raters."""
+    """Return each rater's mean over all aspects; none if an aspect lacks raters."""
     lists = [item.get(aspect, ()) for aspect in aspects]
     if len({len(ratings) for ratings in lists}) > 1:
         return []
@@ -251,9 +251,7 @@ def _mean_ratings(item: SingleRatings, aspects: Sequence[str]) -> list[float]:
 def _alpha(items: Sequence[Sequence[float]]) -> float:
     with extra_meta():
         import krippendorff
-    ratings = np.full((max(map(len, items)), len(items)), np.nan)
-    for index, values in enumerate(items):
-        ratings[: len(values), index] = values
+    ratings = np.array([*zip_longest(*items, fillvalue=math.nan)]).reshape(-1, len(items))  # (raters, items)
     shared = ratings[:, (~np.isnan(ratings)).sum(0) > 1]
     if len(np.unique(shared[~np.isnan(shared)])) < 2:
         return math.nan

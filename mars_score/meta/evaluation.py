@@ -33,11 +33,11 @@ class SetResult:
 
     Attributes:
         data: the set.
-        level: of the main figures: "within_groups" where ratings compare within a group only.
+        level: of the main figures; "within_groups" if ratings compare within a group only.
         attacks: by name.
-        metrics: by name.
+        metrics: scores by metric.
         agreements: by metric.
-        raters: Krippendorff's alpha by aspect, where the set has single ratings.
+        raters: Krippendorff's alpha by aspect, if the set has single ratings.
     """
 
     data: RatedSet

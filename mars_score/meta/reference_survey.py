@@ -1,13 +1,11 @@
 """Survey of the references of a data set: figures by row, their means, and the rows to look at."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +13,10 @@ from mars_score.data.validation import check_references, check_rows
 from mars_score.data.values import one_line, plain
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.fingerprints import fingerprint
+from mars_score.rows import Row
+from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
 from mars_score.text import copied_share, plain_words, split_words, windows
-
-if TYPE_CHECKING:
-    from mars_score.rows import Row
-    from mars_score.scorer import MarsScorer
 
 DISAGREE = 0.3  # Two references with a lower cosine disagree.
 DUPLICATE = 0.95  # Two references with this cosine or a higher one say the same.
@@ -121,9 +117,8 @@ class ReferenceSurvey:
     def tables(self) -> list[Table]:
         """Tabulate means over rows, and the rows to look at."""
         repeated = [row for row in self.rows if row.duplicates]
-        disagreeing = sorted(
-            (row for row in self.rows if row.lowest_cosine < DISAGREE), key=lambda row: row.lowest_cosine
-        )
+        disagreeing = [row for row in self.rows if row.lowest_cosine < DISAGREE]
+        disagreeing.sort(key=lambda row: row.lowest_cosine)
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
         values = {
             "rows": str(len(self.rows)),
@@ -133,18 +128,18 @@ class ReferenceSurvey:
             "rows whose references disagree": str(len(disagreeing)),
         }
         note = "Means over the rows where a figure is defined: diversity needs two references."
-        tables = [Table("References", note, ("", "value"), tuple(values.items()))]
-        if self.ratings:
-            tables.append(self._rating_table())
-        if repeated:
-            note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
-            pairs = [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated]
-            tables.append(_row_table("Near-duplicates", note, pairs))
-        if disagreeing:
-            note = f"Two references with a cosine below {DISAGREE}: open-ended, or one of them is wrong."
-            texts = [(row, row.references) for row in disagreeing]
-            tables.append(_row_table("References that disagree", note, texts))
-        return tables
+        repeated_note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
+        disagreeing_note = f"Two references with a cosine below {DISAGREE}: open-ended, or one of them is wrong."
+        pairs = [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated]
+        tables = [
+            Table("References", note, ("", "value"), tuple(values.items())),
+            *([self._rating_table()] if self.ratings else []),
+            _row_table("Near-duplicates", repeated_note, pairs),
+            _row_table(
+                "References that disagree", disagreeing_note, [(row, row.references) for row in disagreeing]
+            ),
+        ]
+        return [table for table in tables if table.rows]
 
     def _rating_table(self) -> Table:
         """Tabulate the mean rating of the references at each place, and of the best of each row."""

@@ -168,19 +168,15 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
         robustness = result.agreements[name].robustness[attack]
         return robustness.after.value - robustness.before.value
 
-    shares, changes = (
-        f"Candidates scored above their own attack: {attack}",
-        f"Change of Pearson's r under attack: {attack}",
-    )
-    shares_note = f"{_ATTACKS[attack]}. Items: {counts}. Ties count as failures."
-    changes_note = (
+    title = f"Candidates scored above their own attack: {attack}"
+    note = f"{_ATTACKS[attack]}. Items: {counts}. Ties count as failures."
+    shares = _metric_table(evaluation, title, note, share)
+    title = f"Change of Pearson's r under attack: {attack}"
+    note = (
         "Correlation of the attacks' scores with the ratings of the texts they come from, minus that of the "
         "candidates, over the same items: a metric that sees through the attack loses much."
     )
-    return (
-        _metric_table(evaluation, shares, shares_note, share),
-        _metric_table(evaluation, changes, changes_note, change, signed),
-    )
+    return shares, _metric_table(evaluation, title, note, change, signed)
 
 
 def _difference_table(evaluation: MetaEvaluation) -> Table:

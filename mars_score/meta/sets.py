@@ -176,7 +176,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
 
 
 def _ratings(file: RowFile, name: str) -> list[float]:
-    """Return a column of ratings, NaN where there is none; cells of CSV files hold numbers or are empty."""
+    """Return a column of ratings, NaN for a missing one; cells of CSV files hold numbers or are empty."""
     if not file.has(name):
         file.column(name, remedy="add the ratings or name their column")
     ratings: list[float] = []
@@ -195,7 +195,7 @@ def _ratings(file: RowFile, name: str) -> list[float]:
 
 
 def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
-    """Return a column of single ratings, {} where an item has none; empty without any, as in CSV files."""
+    """Return the single ratings of each item; empty if no item has any, as in CSV files."""
     if not isinstance(name, DefaultName):
         if not file.has(name):
             file.column(name, remedy="add the single ratings or name their column")
@@ -221,7 +221,7 @@ def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
 
 
 def _labels(file: RowFile, name: str) -> list[str] | None:
-    """Return a column of labels; None where nobody named it and no row has it."""
+    """Return a column of labels; None if the user has not named it and no row has it."""
     if isinstance(name, DefaultName) and not file.has(name):
         return None
     return file.labels(name, remedy="give every row one")

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """The models of a :class:`mars_score.MarsScorer`, shared by all metrics and loaded when first used.
-
-    Attributes:
-        arguments: of the scorer.
-        runtime: where models run and progress is reported.
-        calls: the cached calls of the models.
-    """
+    """The models of a :class:`mars_score.MarsScorer` and its arguments, shared by all metrics."""
 
     def __init__(self, **arguments: Any) -> None:
         from mars_score.scorer import MarsScorer
@@ -50,7 +44,7 @@ class Metric(ABC):
     Attributes:
         title: as it is written in tables: "ROUGE-L".
         note: what a reader of a table must know, such as how the context is cut.
-        minimum: the metric's lowest value, the score of a blank candidate, which ``score`` never sees.
+        minimum: the lowest value, which a blank candidate gets.
     """
 
     title: str
@@ -74,13 +68,7 @@ class Metric(ABC):
 
 
 class OwnMetric(Metric):
-    """A user's object with a ``score`` method; attributes of :class:`Metric` that it lacks have their defaults.
-
-    Its title is by default the name of its class.
-
-    Raises:
-        TypeError: it has no ``score`` method.
-    """
+    """A user's object with a ``score`` method, whose title is by default the name of its class."""
 
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
@@ -98,9 +86,7 @@ class OwnMetric(Metric):
 
 
 class MarsVariant(Metric):
-    """MARS with settings of its own, which override the settings of all metrics.
-
-    Settings of all metrics that have no effect with the variant's own are ignored.
+    """MARS with settings of its own, which override those of all metrics; of these it ignores what has no effect.
 
     Args:
         models: shared by all metrics.
@@ -177,7 +163,7 @@ def _parse_settings(changes: str) -> dict[str, Any]:
 
 @contextmanager
 def extra_meta() -> Iterator[None]:
-    """Name the extra ``meta`` where a package cannot be imported within."""
+    """Name the extra ``meta`` if a package cannot be imported in the block."""
     try:
         yield
     except ModuleNotFoundError as fault:

@@ -43,14 +43,11 @@ class ContextCosine(Metric):
 
 
 class Perplexity(Metric):
-    """Minus the perplexity of a candidate's tokens after begin-of-text: -exp(-mean log probability).
-
-    It is at least minus the size of the vocabulary, the perplexity of a uniform guess.
-    """
+    """Minus the perplexity of a candidate's tokens after begin-of-text: -exp(-mean log probability)."""
 
     title = "-perplexity"
     note = "under the preset's language model after begin-of-text alone; at least minus the size of the vocabulary"
-    with_context: ClassVar[bool] = False
+    kind: ClassVar[str] = "alone"  # of the log probabilities
 
     @cached_property
     def minimum(self) -> float:  # type: ignore[override]
@@ -62,13 +59,11 @@ class Perplexity(Metric):
         pairs = [(row.context, row.candidate) for row in rows]
         # With the limit of variant "plus", so that what it computed comes from the cache.
         log_p = self.models.calls.log_probability(pairs, PlusConfig().max_context_tokens)
-        return [
-            -math.exp(-(log_p[pair].given_context if self.with_context else log_p[pair].alone)) for pair in pairs
-        ]
+        return [-math.exp(-getattr(log_p[pair], self.kind)) for pair in pairs]
 
 
 class ContextPerplexity(Perplexity):
-    """As :class:`Perplexity`, given the context and a space; the context is cut from its end."""
+    """Minus the perplexity of a candidate's tokens after the context and a space."""
 
     title = "-perplexity given context"
     note = (
@@ -76,7 +71,7 @@ class ContextPerplexity(Perplexity):
         f"{PlusConfig().max_context_tokens} tokens, or to what the window leaves; at least minus the size of the "
         "vocabulary"
     )
-    with_context = True
+    kind = "given_context"
 
 
 class Naive(Metric):
@@ -103,12 +98,7 @@ class Naive(Metric):
 
 
 class MaskedInfills(ModelCalls):
-    """The calls of a scorer's models, with infills of a masked language model, which are not stored.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: its tokenizer is not byte-level, so that it loses white space.
-    """
+    """The calls of a scorer's models, with infills of a masked language model, which are not stored."""
 
     def __init__(self, calls: ModelCalls, name: str) -> None:
         super().__init__(calls.models, calls.runtime)

@@ -18,10 +18,7 @@ SYSTEM_WORDNET = Path("/usr/share/wordnet")  # of the package wordnet-base of De
 def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
     """Compute sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
 
-    Args:
-        candidate: one text.
-        references: any number of texts.
-        order: length of the longest n-grams; shorter texts are scored by shorter ones ("effective order").
+    ``order`` is the length of the longest n-grams; shorter texts are scored by shorter ones ("effective order").
     """
     with extra_meta():
         from sacrebleu.metrics.bleu import BLEU
@@ -118,7 +115,7 @@ class Meteor(Metric):
             from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
         class PlainWordNet(WordNetCorpusReader):  # type: ignore[misc]
-            """Does without the files that only other uses need, and that Debian does not have."""
+            """Does without the files that METEOR does not need and Debian does not have."""
 
             def open(self, file: str) -> Any:
                 """Open a file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
@@ -148,9 +145,7 @@ class Meteor(Metric):
             from nltk.tokenize import wordpunct_tokenize
             from nltk.translate.meteor_score import meteor_score
 
-        scores = []
-        for row in rows:
-            references = [wordpunct_tokenize(text) for text in row.references]
-            candidate = wordpunct_tokenize(row.candidate)
-            scores.append(float(meteor_score(references, candidate, wordnet=self.wordnet)))
-        return scores
+        def words(row: Row) -> tuple[list[list[str]], list[str]]:
+            return [wordpunct_tokenize(text) for text in row.references], wordpunct_tokenize(row.candidate)
+
+        return [float(meteor_score(*words(row), wordnet=self.wordnet)) for row in rows]

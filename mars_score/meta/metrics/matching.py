@@ -48,11 +48,7 @@ class Tokens:
 
 
 class TokenEncoder:
-    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass.
-
-    Raises:
-        ModelUnavailableError: the encoder has no transformer, or its tokenizer does not know the places of tokens.
-    """
+    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass."""
 
     def __init__(self, encoder: Any, batch_size: int | None = None) -> None:
         if not (hasattr(encoder[0], "auto_model") and getattr(encoder.tokenizer, "is_fast", False)):
@@ -78,9 +74,8 @@ class TokenEncoder:
         }
 
     def _vectors(self, texts: list[str]) -> list[Floats]:
-        outputs = self._encoder.encode(
-            texts, batch_size=len(texts), prompt="", output_value=None, show_progress_bar=False
-        )
+        options = {"prompt": "", "output_value": None, "show_progress_bar": False}
+        outputs = self._encoder.encode(texts, batch_size=len(texts), **options)
         states = [output["token_embeddings"][output["attention_mask"].bool()] for output in outputs]
         return [state.to("cpu", torch.promote_types(state.dtype, torch.float32)).numpy() for state in states]
 
@@ -138,10 +133,9 @@ class TokenMetric(Metric):
 class BertScore(TokenMetric):
     """BERTScore's F1 (Zhang et al. 2020) of greedily matched tokens, without IDF or rescaling.
 
-    As in the package ``bert-score``, tokens may match special tokens, which do not count themselves, and a text
-    with none but special tokens scores 0. That package is not used: it needs a folder (the encoder may be an
-    object), and where texts are padded it takes 0 for the cosine of a token whose cosines are all negative, so
-    that a row's score would depend on its neighbours (by up to 8e-5 on 300 rows of QGEval).
+    As in the package ``bert-score``, tokens may match special tokens, which do not count themselves. That package
+    is not used: it needs a folder (the encoder may be an object), and takes padding for tokens with a cosine of 0,
+    so that a row's score depends on its neighbours (by up to 8e-5 on 300 rows of QGEval).
     """
 
     title = "BERTScore"
@@ -184,9 +178,8 @@ def movers_distance(first: Bag, second: Bag) -> float:
 class MoverScore(TokenMetric):
     """1 - the earth mover's distance of two texts' tokens (Zhao et al. 2019), as in ``moverscore_v2.py``.
 
-    A text is the bag of its tokens' unit vectors, weighted by IDF; of the pieces of a word only the first
-    counts, and punctuation not at all; a text with nothing else weighs its tokens equally. Unit vectors are at
-    most 2 apart: scores are in [-1, 1].
+    A text is the bag of its tokens' unit vectors, weighted by IDF. Only the first piece of a word counts, and no
+    punctuation; if nothing else is left, tokens have equal weights. Unit vectors are at most 2 apart.
     """
 
     title = "MoverScore"
@@ -222,9 +215,9 @@ class MoverScore(TokenMetric):
 class SentenceMover(TokenMetric):
     """Sentence Mover's Similarity (Clark et al. 2019), S+WMS: exp(-d), d the distance of words and sentences.
 
-    A text is a bag of word vectors, each of weight 1, and of sentence vectors, which are the means of their
-    words' and weigh as many. As in the original, each sentence is encoded on its own, vectors keep their lengths,
-    and words with other than letters and stop words are left out, unless nothing else is there.
+    A text is a bag of word vectors, each of weight 1, and of sentence vectors: the mean of a sentence's words,
+    with their number as weight. As in the original, each sentence is encoded on its own, vectors keep their
+    lengths, and stop words and words with other signs than letters are left out, unless nothing else is left.
     """
 
     title = "Sentence Mover's"
