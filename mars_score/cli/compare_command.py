@@ -159,12 +159,15 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
                 name = args.context_column if row.references == expected.references else args.reference_column
                 fault = f"{other.where(name)(number)} differs from {first.line(number)}"
                 raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
-        shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
-        count = len(shorter.rows)
-        if len(longer.rows) > count:
-            fault = f"{longer.line(count)}: {shorter.path} has only {count} rows"
-            raise ValueError(f"{fault}; all files need the same rows")
+        _check_lengths(*sorted((first, other), key=lambda file: len(file.rows)))
     return files, rows
+
+
+def _check_lengths(shorter: RowFile, longer: RowFile) -> None:
+    count = len(shorter.rows)
+    if len(longer.rows) > count:
+        fault = f"{longer.line(count)}: {shorter.path} has only {count} rows"
+        raise ValueError(f"{fault}; all files need the same rows")
 
 
 def _with_tasks(file: RowFile, column: str, rows: Sequence[Row]) -> RowFile:

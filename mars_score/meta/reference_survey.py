@@ -118,7 +118,6 @@ class ReferenceSurvey:
         """Tabulate means over rows, and the rows to look at."""
         repeated = [row for row in self.rows if row.duplicates]
         disagreeing = [row for row in self.rows if row.lowest_cosine < DISAGREE]
-        disagreeing.sort(key=lambda row: row.lowest_cosine)
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
         values = {
             "rows": str(len(self.rows)),
@@ -128,15 +127,18 @@ class ReferenceSurvey:
             "rows whose references disagree": str(len(disagreeing)),
         }
         note = "Means over the rows where a figure is defined: diversity needs two references."
-        repeated_note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
-        disagreeing_note = f"Two references with a cosine below {DISAGREE}: open-ended, or one of them is wrong."
-        pairs = [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated]
         tables = [
             Table("References", note, ("", "value"), tuple(values.items())),
             *([self._rating_table()] if self.ratings else []),
-            _row_table("Near-duplicates", repeated_note, pairs),
             _row_table(
-                "References that disagree", disagreeing_note, [(row, row.references) for row in disagreeing]
+                "Near-duplicates",
+                f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing.",
+                [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated],
+            ),
+            _row_table(
+                "References that disagree",
+                f"Two references with a cosine below {DISAGREE}: open-ended, or one of them is wrong.",
+                [(row, row.references) for row in sorted(disagreeing, key=lambda row: row.lowest_cosine)],
             ),
         ]
         return [table for table in tables if table.rows]
