@@ -83,7 +83,7 @@ def line_to_markdown(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Put a backslash before what GitHub would take for markup, HTML or mathematics."""
-    return _MARKUP.sub(lambda found: "\\" + found[0], showable(text))
+    return _MARKUP.sub(lambda match: "\\" + match[0], showable(text))
 
 
 def table_to_latex(table: Table) -> str:

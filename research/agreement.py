@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.meta.attacks import ATTACKS, attack
+from mars_score.meta.agreement import ATTACKS, attack
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.sets import RatedSet

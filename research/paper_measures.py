@@ -13,7 +13,7 @@ from scipy import stats
 
 from mars_score import MarsScorer
 from mars_score.data.files import read_rows
-from mars_score.meta.attacks import ATTACKS, attack
+from mars_score.meta.agreement import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.sets import RatedSet, read_rated_set

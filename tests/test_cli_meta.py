@@ -50,17 +50,17 @@ def test_a_table_on_a_terminal_shows_texts_as_they_are(monkeypatch, capsys):
     show_table(Table("Per system: news[first]", "In [brackets]: 95 %", columns, (row,)))
     title, _, header, _, cells, _, note = capsys.readouterr().out.splitlines()
     assert (title.strip(), note.strip()) == ("Per system: news[first]", "In [brackets]: 95 %")
-    assert tuple(one.strip() for one in header.strip("┃").split("┃")) == columns
-    assert tuple(one.strip() for one in cells.strip("│").split("│")) == row
+    assert tuple(map(str.strip, header.strip("┃").split("┃"))) == columns
+    assert tuple(map(str.strip, cells.strip("│").split("│"))) == row
 
 
 def test_prints_json(rated, run):
     code, out, _ = run(
         rated(individual=[1, 2]), "--metrics", "length", "--json", "--groups", 3, "--no-attacks", "--seed", 5
     )
-    found = json.loads(out)
-    toy = found["sets"]["toy"]
-    assert (code, found["seed"], toy["groups"], toy["items"], toy["attacks"]) == (0, 5, 3, 6, {})
+    result = json.loads(out)
+    toy = result["sets"]["toy"]
+    assert (code, result["seed"], toy["groups"], toy["items"], toy["attacks"]) == (0, 5, 3, 6, {})
     assert toy["metrics"]["length"]["coefficients"]["items"]["pearson"]["value"] is None  # all are as long
     assert list(toy["raters"]) == ["rating"]
 
@@ -93,7 +93,7 @@ def test_the_tasks_of_sets_are_options(rated, run, form):
     options = [part for task in form for part in ("--task", task)]
     code, out, _ = run(*files, "--metrics", "mars_fast", "--json", "--no-attacks", "--quiet", *options)
     sets = json.loads(out)["sets"]
-    signatures = {name: one["metrics"]["mars_fast"]["signature"] for name, one in sets.items()}
+    signatures = {name: result["metrics"]["mars_fast"]["signature"] for name, result in sets.items()}
     assert code == 0
     assert ["|task:data|" in signatures[name] for name in ("toy", "other")] == [True, False]
 

@@ -10,7 +10,7 @@ import pytest
 from mars_score.cache import ResultStore, digest
 
 ROOT = Path(__file__).parent.parent
-METRICS = ("lexical", "context_only")
+METRICS = ("lexical", "baselines")
 CASES = {  # code -> what it must not import
     "import mars_score; mars_score.MarsScorer('mini')": "torch transformers spacy sentence_transformers evaluate",
     "import mars_score.scorer, mars_score.runs": "spacy torch",

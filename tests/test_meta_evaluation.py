@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.agreement import rater_agreement
-from mars_score.meta.attacks import ATTACKS
+from mars_score.meta.agreement import ATTACKS, rater_agreement
 from mars_score.meta.evaluation import meta_evaluate, score_rows
-from mars_score.meta.meta_report import write_report
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.report import write_report
 from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.calls import ModelCalls
@@ -43,7 +42,7 @@ class Counting(Metric):
 
     def score(self, rows, corpus):
         self.asked.append(len(rows))
-        return [float(len(candidate)) for candidate, *_ in rows]
+        return [float(len(row.candidate)) for row in rows]
 
 
 def fetch(rows, corpus):
@@ -89,7 +88,7 @@ NO_ENCODER = "mars[encoder=no/encoder]"  # it cannot be had without the Hub
 
 
 @pytest.fixture(scope="module")
-def found(tiny, tmp_path_factory):
+def evaluated(tiny, tmp_path_factory):
     names = ["mars", "mars_no_planning", "mars_no_context", NO_ENCODER, "reference_cosine", "length"]
     sets = [make_set("one"), make_set("second", groups=10, systems=1)]
     store = tmp_path_factory.mktemp("store")
@@ -122,8 +121,8 @@ def test_a_stopped_run_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
             evaluate(data, ["mars_plus"], store=tmp_path, **tiny)
     for name in ("_encoder", "language_model"):
         monkeypatch.setattr(ModelCalls, name, lambda self: pytest.fail("a model is run again"))
-    found = evaluate(data, ["context_perplexity", "length"], store=tmp_path, **tiny)
-    assert not np.isnan(found.sets["toy"].metrics["context_perplexity"].scores).any()
+    evaluated = evaluate(data, ["context_perplexity", "length"], store=tmp_path, **tiny)
+    assert not np.isnan(evaluated.sets["toy"].metrics["context_perplexity"].scores).any()
 
 
 def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a_metric():
@@ -132,14 +131,14 @@ def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a
         [Row(text, ("a b c d",), CONTEXT) for text in ("a b c d e", "b", " \n")],
     )
     data = RatedSet("toy", rows, [0.0, 1.0, 2.0], *(["same"] * 3 for _ in range(3)), ("a b c d",))
-    found = evaluate(data, [MISSING, FAULTY, UNDEFINED, counting], attacks=["reorder"]).sets["toy"].metrics
-    assert found["missing"].failure == "its data is missing; run: fetch it"
-    assert found["faulty"].failure == "failed with ValueError: faulty gave 1 scores for 3 rows"
-    assert np.isnan(found["missing"].scores).all()
-    assert found["undefined"].failure is None
-    assert np.isnan(found["undefined"].scores[:2]).all()
-    assert list(found["letters"].scores) == [9.0, 1.0, -7.0]
-    assert list(found["letters"].attacked["reorder"]) == [9.0]
+    evaluated = evaluate(data, [MISSING, FAULTY, UNDEFINED, counting], attacks=["reorder"]).sets["toy"].metrics
+    assert evaluated["missing"].failure == "its data is missing; run: fetch it"
+    assert evaluated["faulty"].failure == "failed with ValueError: faulty gave 1 scores for 3 rows"
+    assert np.isnan(evaluated["missing"].scores).all()
+    assert evaluated["undefined"].failure is None
+    assert np.isnan(evaluated["undefined"].scores[:2]).all()
+    assert list(evaluated["letters"].scores) == [9.0, 1.0, -7.0]
+    assert list(evaluated["letters"].attacked["reorder"]) == [9.0]
     assert counting.asked == [3]
 
 
@@ -153,7 +152,7 @@ def test_variants_of_mars_are_settings(gpt2, encoder):
     models = make_models(language_model=gpt2, encoder=encoder, dtype="float64", max_context_tokens=9)
 
     def entries(name):
-        return make_metric(name, models).result([("a", ("b",), "c")], ("b",)).signature.entries
+        return make_metric(name, models).result([Row("a", ("b",), "c")], ("b",)).signature.entries
 
     paper = entries('mars[variant=paper,planner=none,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]')
     names = ("variant", "sigma", "max_context_tokens", "pos_weights")
@@ -170,7 +169,7 @@ def test_settings_of_all_metrics_count_where_a_variant_has_them(tiny):
     models = make_models(**general, **{name: value for name, value in tiny.items() if name != "preset"})
 
     def values(name):
-        entries = make_metric(name, models).result([("a", ("b",), "c")], ()).signature.entries
+        entries = make_metric(name, models).result([Row("a", ("b",), "c")], ()).signature.entries
         return [entries.get(setting) for setting in general]
 
     assert values("mars") == list(general.values())
@@ -195,10 +194,10 @@ def test_tasks_are_those_of_rows_unless_a_variant_says_another(tiny):
 # Figures
 
 
-def test_figures_are_those_of_the_statistics(found):
-    result = found.sets["one"]
+def test_figures_are_those_of_the_statistics(evaluated):
+    result = evaluated.sets["one"]
     scores, data = result.metrics["length"].scores, result.data
-    assert list(scores) == [len(row[0].split()) for row in data.rows]
+    assert list(scores) == [len(row.candidate.split()) for row in data.rows]
     expected = correlation(scores, data.ratings, level="within_groups", groups=data.groups).value
     assert result.pearson("length") == expected
     agreement = result.agreements["length"]
@@ -206,8 +205,8 @@ def test_figures_are_those_of_the_statistics(found):
     assert agreement.coefficients["items"]["pearson"].value == pytest.approx(over_items)
     assert "idf" in result.metrics["mars"].signature  # over the references of the whole set
     assert set(agreement.per_system) == set(agreement.system_intervals) == {"s0", "s1", "s2"}
-    own = np.array(data.systems) == "s1"
-    of_system = np.corrcoef(scores[own], np.array(data.ratings)[own])[0, 1]
+    members = np.array(data.systems) == "s1"
+    of_system = np.corrcoef(scores[members], np.array(data.ratings)[members])[0, 1]
     assert agreement.per_system["s1"].value == pytest.approx(of_system)
 
 
@@ -227,10 +226,10 @@ def test_raters_agree_by_krippendorffs_alpha():
         {},
         {"fluency": [2, math.nan, 2], "relevance": [1, 5, 1]},
     ]
-    found = rater_agreement(items)
-    assert found["fluency"] == pytest.approx(alpha([[1, 2, 2], [5, 4], [2, 2]]), rel=1e-12)
-    assert found["relevance"] == pytest.approx(alpha([[3, 3, 4], [2, 2], [1, 5, 1]]), rel=1e-12)
-    assert found["mean"] == pytest.approx(alpha([[2, 2.5, 3], [3.5, 3], [1.5, 1.5]]), rel=1e-12)
+    evaluated = rater_agreement(items)
+    assert evaluated["fluency"] == pytest.approx(alpha([[1, 2, 2], [5, 4], [2, 2]]), rel=1e-12)
+    assert evaluated["relevance"] == pytest.approx(alpha([[3, 3, 4], [2, 2], [1, 5, 1]]), rel=1e-12)
+    assert evaluated["mean"] == pytest.approx(alpha([[2, 2.5, 3], [3.5, 3], [1.5, 1.5]]), rel=1e-12)
     assert rater_agreement([]) == {}
     for undefined in ([{"a": [1]}, {"a": [2]}], [{"a": [1, 1]}, {"a": [1, 1]}]):
         assert math.isnan(rater_agreement(undefined)["a"])
@@ -254,8 +253,8 @@ def test_agreement_of_raters_is_in_the_report_or_a_notice_says_what_is_missing(t
     assert any("mars-score[meta]" in notice for notice in result.notices())
 
 
-def test_attacks_and_tests_compare_scores(found):
-    result = found.sets["one"]
+def test_attacks_and_tests_compare_scores(evaluated):
+    result = evaluated.sets["one"]
     robust = result.agreements["length"].robustness["reorder"]  # shuffling changes no length
     assert robust.share == 0.0
     assert robust.n + result.attacks["reorder"].skipped == len(result.data.rows)
@@ -273,8 +272,8 @@ def test_scores_that_are_equal_but_for_rounding_are_ties():
         def score(self, rows, corpus):
             return [0.3 + (1e-8 if candidate.startswith("the") else 0.0) for candidate, _, _ in rows]
 
-    found = evaluate(make_set(), [Rounded()], attacks=["reorder"])
-    assert found.sets["toy"].agreements["Rounded"].robustness["reorder"].share == 0.0
+    evaluated = evaluate(make_set(), [Rounded()], attacks=["reorder"])
+    assert evaluated.sets["toy"].agreements["Rounded"].robustness["reorder"].share == 0.0
 
 
 def test_attacks_and_intervals_depend_on_the_seed():
@@ -296,11 +295,11 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
             return np.array([len(candidate) for candidate, references, context in rows if references and context])
 
     data, own = make_set(), Letters()
-    found = evaluate(data, [own, "length"], store=tmp_path)
+    evaluated = evaluate(data, [own, "length"], store=tmp_path)
     assert own.asked == len(data.rows)
-    expected = np.corrcoef([len(row[0]) for row in data.rows], data.ratings)[0, 1]
-    assert found.sets["toy"].pearson("Letters") == pytest.approx(expected)
-    assert "Letters" in write_report(found, tmp_path).read_text(encoding="utf-8")
+    expected = np.corrcoef([len(row.candidate) for row in data.rows], data.ratings)[0, 1]
+    assert evaluated.sets["toy"].pearson("Letters") == pytest.approx(expected)
+    assert "Letters" in write_report(evaluated, tmp_path).read_text(encoding="utf-8")
 
     own.title = "letters of my own"
     assert evaluate(data, [own], store=tmp_path).titles == {"letters of my own": "letters of my own"}
@@ -328,9 +327,9 @@ def test_different_metrics_of_one_name_are_refused():
     ]
 
 
-def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
-    assert any("no/encoder" in failure for failure in found.failures())
-    text = write_report(found, tmp_path).read_text(encoding="utf-8")
+def test_the_report_and_its_plain_data_are_complete(evaluated, tmp_path):
+    assert any("no/encoder" in failure for failure in evaluated.failures())
+    text = write_report(evaluated, tmp_path).read_text(encoding="utf-8")
     for part in (
         "skipped: MARS, encoder=no/encoder",
         "MARS minus each metric",
@@ -338,7 +337,7 @@ def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
         "Per system: one",
     ):
         assert part in text
-    result = found.sets["one"]
+    result = evaluated.sets["one"]
     metrics = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["sets"]["one"]["metrics"]
     assert metrics["length"]["coefficients"]["within_groups"]["pearson"]["value"] == result.pearson("length")
     assert metrics[NO_ENCODER]["failure"]
@@ -362,14 +361,14 @@ def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
 )
 def test_what_is_undefined_is_said_and_the_rest_appears(name, options, tmp_path):
     data = make_set(name, **options)
-    found = evaluate(data, [Counting(make_models()), UNDEFINED, MISSING, "length"], attacks=ATTACKS)
-    text = write_report(found, tmp_path).read_text(encoding="utf-8")
+    evaluated = evaluate(data, [Counting(make_models()), UNDEFINED, MISSING, "length"], attacks=ATTACKS)
+    text = write_report(evaluated, tmp_path).read_text(encoding="utf-8")
     assert "letters" in text
     assert "its data is missing" in text
     if name == "constant":
-        assert math.isnan(found.sets["constant"].pearson("letters"))
-        assert "ratings" in found.sets["constant"].agreements["letters"].interval.reason
-    json.dumps(found.to_dict(), allow_nan=False)
+        assert math.isnan(evaluated.sets["constant"].pearson("letters"))
+        assert "ratings" in evaluated.sets["constant"].agreements["letters"].interval.reason
+    json.dumps(evaluated.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(

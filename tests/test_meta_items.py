@@ -66,7 +66,8 @@ def test_single_ratings_are_one_list_or_one_by_aspect(write, tmp_path):
     rows = [row(0, individual=[1, None, 2.5]), row(1), row(2, individual={"fluency": [4, 5]}), row(3, human=None)]
     data = read_rated_set(write(rows))
     single = [
-        {name: [str(one) for one in ratings] for name, ratings in item.items()} for item in data.single_ratings
+        {name: [str(rating) for rating in ratings] for name, ratings in item.items()}
+        for item in data.single_ratings
     ]
     assert single == [{"rating": ["1.0", "nan", "2.5"]}, {}, {"fluency": ["4.0", "5.0"]}]
     assert read_rated_set(write([row(0), row(1, individual=None)])).single_ratings == []
@@ -81,7 +82,7 @@ def test_single_ratings_are_one_list_or_one_by_aspect(write, tmp_path):
 def test_columns_may_be_fields_of_objects(write):
     names = {"rating": "human", "group": "group", "system": "system", "id": "id", "single": "individual"}
     rows = [row(number, individual=[number, 1]) for number in range(3)]
-    nested = [{**one, "m": {name: one.pop(name) for name in names.values()}} for one in map(dict, rows)]
+    nested = [{**item, "m": {name: item.pop(name) for name in names.values()}} for item in map(dict, rows)]
     columns = RatedColumns(**{field: f"m.{name}" for field, name in names.items()})
     assert read_rated_set(write(nested), columns) == read_rated_set(write(rows))
 
@@ -116,14 +117,14 @@ def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
     rows = [row(0), row(1, context=["Hi.", "Hello."]), row(2, context={"name": "x"}), row(3, what="data")]
 
     def tasks(columns=None, task=None):
-        return [one.task for one in read_rated_set(path, columns, task).rows]
+        return [item.task for item in read_rated_set(path, columns, task).rows]
 
-    path = write([{"what": "", **one} for one in rows])
+    path = write([{"what": "", **item} for item in rows])
     assert tasks() == ["text", "dialogue", "data", "text"]
     assert tasks(task="dialogue") == ["dialogue"] * 4
     assert tasks(RatedColumns(task="what")) == ["text", "dialogue", "data", "data"]
     assert tasks(RatedColumns(task="what"), "dialogue") == ["dialogue"] * 3 + ["data"]
-    assert [one.rows[0].task for one in read_rated_sets([path], tasks={"rated": "data"})] == ["data"]
+    assert [data.rows[0].task for data in read_rated_sets([path], tasks={"rated": "data"})] == ["data"]
     for wrong in ({"rated": "table"}, {"other": "data"}):
         with pytest.raises(ValueError, match=r"unknown (task|data set) .*choose among"):
             read_rated_sets([path], tasks=wrong)

@@ -9,14 +9,15 @@ import pytest
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import lexical, make_metric
 from mars_score.meta.metrics.base import Models
+from mars_score.rows import Row
 from mars_score.text import sentences
 
 ROWS = [
-    ("The cat sat on the mat.", ("A cat was sitting on the mat.",), "There is a mat. A cat likes it."),
-    ("She bought 2 apples", ("She bought two apples!", "Two apples were bought."), ""),
-    ("No overlap whatsoever", ("completely different",), "something else"),
-    ("It rains. He didn't mind.", ("It's raining.", "He did not mind the rain.", "Rain, rain, rain."), "Rain."),
-    ("same text", ("same text", "same text"), "same text"),
+    Row("The cat sat on the mat.", ("A cat was sitting on the mat.",), "There is a mat. A cat likes it."),
+    Row("She bought 2 apples", ("She bought two apples!", "Two apples were bought."), ""),
+    Row("No overlap whatsoever", ("completely different",), "something else"),
+    Row("It rains. He didn't mind.", ("It's raining.", "He did not mind the rain.", "Rain, rain, rain."), "Rain."),
+    Row("same text", ("same text", "same text"), "same text"),
 ]
 # One word, signs only, other scripts, a combining mark, joined emoji, a character of no width, no end.
 ODD = ["word", "?!", "...", "über naïve café", "猫が座った。", "Кошка сидит", "\U0001f469\u200d\U0001f467 ok"]
@@ -29,9 +30,9 @@ def make(name, **settings):
 
 
 def score(metric, *rows):
-    """Scores by a metric or a name; a row's context may be left out."""
+    """Scores by a metric or a name."""
     metric = make(metric) if isinstance(metric, str) else metric
-    return metric.score([(*row, "") if len(row) == 2 else row for row in rows], [])
+    return metric.score(rows, [])
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +49,9 @@ def metric(request):
 
 
 def test_scores_are_finite_and_do_not_depend_on_the_other_rows(metric):
-    rows = ROWS + [(candidate, ("A plain reference.", "über 猫"), "Some context, naïve.") for candidate in ODD]
+    rows = ROWS + [Row(text, ("A plain reference.", "über 猫"), "Some context, naïve.") for text in ODD]
     scores = metric.score(rows, ["some corpus"])
-    assert all(isinstance(one, float) and math.isfinite(one) and one >= 0 for one in scores)
+    assert all(isinstance(value, float) and math.isfinite(value) and value >= 0 for value in scores)
     assert scores == [metric.score([row], [])[0] for row in rows]
 
 
@@ -76,9 +77,9 @@ def test_scores_are_those_of_sacrebleu_and_rouge_score():
     from sacrebleu.metrics import BLEU, CHRF
 
     scorer, words = RougeScorer(["rougeL"], use_stemmer=True), BLEU(max_ngram_order=1, effective_order=True)
-    found = zip(*(score(name, *ROWS) for name in ("bleu", "bleu1", "chrf", "rouge_l")), strict=True)
-    for (candidate, references, _), scores in zip(ROWS, found, strict=True):
-        texts = candidate, list(references)
+    by_metric = zip(*(score(name, *ROWS) for name in ("bleu", "bleu1", "chrf", "rouge_l")), strict=True)
+    for row, scores in zip(ROWS, by_metric, strict=True):
+        candidate, references = texts = row.candidate, list(row.references)
         bleu = sacrebleu.sentence_bleu(*texts).score
         percent = [bleu, words.sentence_score(*texts).score, CHRF().sentence_score(*texts).score]
         assert scores[:3] == pytest.approx([value / 100 for value in percent], abs=1e-12)
@@ -88,7 +89,7 @@ def test_scores_are_those_of_sacrebleu_and_rouge_score():
 
 
 def test_length_counts_words():
-    assert score("length", ("one", ("r",)), (" two\u00a0 words,\n\tthree ", ("r",)), ("...", ("r",))) == [1, 3, 1]
+    assert score("length", *map(Row, ("one", " two\u00a0 words,\n\tthree ", "..."))) == [1, 3, 1]
 
 
 # METEOR
@@ -107,7 +108,7 @@ def test_length_counts_words():
     ],
 )
 def test_meteor_by_hand(meteor, candidate, reference, expected):
-    assert score(meteor, (candidate, ("nothing alike", reference))) == pytest.approx([expected])
+    assert score(meteor, Row(candidate, ("nothing alike", reference))) == pytest.approx([expected])
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_nltks_copy_of_wordnet_serves_as_well(meteor, form, tmp_path, only_in):
     only_in(tmp_path, tmp_path / "none")
     other = make("meteor")
     assert other.wordnet.get_version() == meteor.wordnet.get_version()
-    assert score(other, ("the car left", ("the auto left",))) == pytest.approx([1 - 0.5 / 3**3])
+    assert score(other, Row("the car left", ("the auto left",))) == pytest.approx([1 - 0.5 / 3**3])
 
 
 def test_without_wordnet_meteor_says_how_to_get_it(tmp_path, only_in):
@@ -144,7 +145,7 @@ def test_without_wordnet_meteor_says_how_to_get_it(tmp_path, only_in):
 
 def test_an_encoder_that_is_not_there_is_said_and_not_asked_for_blank_contexts():
     metric = make("context_cosine", encoder="no-such-owner/no-such-encoder")
-    assert metric.score([("a", ("b",), " \n")], []) == [0.0]
+    assert score(metric, Row("a", ("b",), " \n")) == [0.0]
     with pytest.raises(ModelUnavailableError):
         score(metric, ROWS[0])
 
@@ -152,10 +153,10 @@ def test_an_encoder_that_is_not_there_is_said_and_not_asked_for_blank_contexts()
 def test_cosines_are_those_of_sentence_transformers(encoder):
     from sentence_transformers.util import cos_sim
 
-    rows = [(candidate, references, one or "A context. Of two sentences!") for candidate, references, one in ROWS]
+    rows = [Row(row.candidate, row.references, row.context or "A context. Of two sentences!") for row in ROWS]
     scores = make("context_cosine", encoder=encoder, dtype="float64").score(rows, [])
     for row, score in zip(rows, scores, strict=True):
-        vectors = map(encoder.encode, (row[0], row[2]))
+        vectors = map(encoder.encode, (row.candidate, row.context))
         assert score == pytest.approx(float(cos_sim(*vectors)), abs=1e-9)
 
 

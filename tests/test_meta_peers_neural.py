@@ -22,12 +22,13 @@ from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics.baselines import MaskedInfills
 from mars_score.meta.metrics.matching import TokenEncoder, Tokens, bag, movers_distance
-from mars_score.meta.metrics.naive import MaskedInfills
 from mars_score.metrics.paper import PaperConfig, Template
-from mars_score.models import log_probability
+from mars_score.models import likelihood
 from mars_score.models.causal_lm import CausalLanguageModel, PromptCache
 from mars_score.models.likelihood import log_probabilities
+from mars_score.rows import Row
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
@@ -38,10 +39,10 @@ REFERENCES = (
     "It will rain before noon",
 )
 ROWS = [
-    ("The baker opens a shop in the morning.", REFERENCES[:1], "The harbour wakes early."),
-    ("Children stop. Look at the boats on the river.", REFERENCES[1:], "The harbour wakes early."),
-    ("rain", REFERENCES, ""),
-    ("He forgot his ticket, and he would go back and find it.", REFERENCES[2:], "He was at the theatre. " * 20),
+    Row("The baker opens a shop in the morning.", REFERENCES[:1], "The harbour wakes early."),
+    Row("Children stop. Look at the boats on the river.", REFERENCES[1:], "The harbour wakes early."),
+    Row("rain", REFERENCES, ""),
+    Row("He forgot his ticket, and he would go back and find it.", REFERENCES[2:], "He was at the theatre. " * 20),
 ]
 TOKEN_METRICS = ["bertscore", "moverscore", "sentence_mover"]
 
@@ -68,7 +69,7 @@ class Invented:
 
     def encode(self, texts):
         ids = self.tokenize(texts)["input_ids"]
-        return {text: self._tokens(one) for text, one in zip(texts, ids, strict=True)}
+        return {text: self._tokens(tokens) for text, tokens in zip(texts, ids, strict=True)}
 
     def _tokens(self, ids):
         words = [self.names[token] for token in ids]
@@ -81,7 +82,7 @@ def score(name, vectors, rows, corpus=()):
     """Scores of (candidate, reference) pairs whose words have the given vectors."""
     metric = make(name)
     metric.encoder = Invented(vectors)
-    return metric.score([(candidate, (reference,), "") for candidate, reference in rows], corpus)
+    return metric.score([Row(candidate, (reference,)) for candidate, reference in rows], corpus)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -116,15 +117,15 @@ def test_sentence_mover_by_hand():
         # Of stop words and punctuation alone all tokens count.
         (".", "aa.", 1),
     ]
-    found = score("sentence_mover", vectors, [row[:2] for row in rows])
-    assert found == pytest.approx([math.exp(-distance) for *_, distance in rows])
+    scores = score("sentence_mover", vectors, [row[:2] for row in rows])
+    assert scores == pytest.approx([math.exp(-distance) for *_, distance in rows])
 
 
 def test_a_row_is_the_best_over_its_references_whatever_the_other_rows_are(metric):
     together = metric.score(ROWS * 40, REFERENCES)  # more than a chunk
     alone = [
-        max(metric.score([(candidate, (reference,), "")], REFERENCES)[0] for reference in references)
-        for candidate, references, _ in ROWS
+        max(metric.score([Row(row.candidate, (reference,))], REFERENCES)[0] for reference in row.references)
+        for row in ROWS
     ]
     assert together == pytest.approx(alone * 40, rel=1e-9)
 
@@ -132,12 +133,12 @@ def test_a_row_is_the_best_over_its_references_whatever_the_other_rows_are(metri
 def test_token_vectors(encoder):
     """Those of the encoder itself, cut at its window, with the words that they are pieces of."""
     texts = ["The baker opens her shop.", "rain", "again and " * 200, "Unheard-of words"]
-    found = TokenEncoder(encoder, batch_size=2).encode(texts)
+    tokens = TokenEncoder(encoder, batch_size=2).encode(texts)
     for text in texts:
         states = encoder.encode(text, output_value="token_embeddings", convert_to_numpy=False)
-        assert np.allclose(found[text].vectors, states.numpy(), atol=1e-9)
-        assert found[text].special.nonzero()[0].tolist() == [0, len(states) - 1]
-    last = found["Unheard-of words"]
+        assert np.allclose(tokens[text].vectors, states.numpy(), atol=1e-9)
+        assert tokens[text].special.nonzero()[0].tolist() == [0, len(states) - 1]
+    last = tokens["Unheard-of words"]
     firsts = [word for word, begins in zip(last.words, last.starts_word, strict=True) if begins]
     assert firsts == ["Unheard", "-", "of", "words"]
 
@@ -159,10 +160,9 @@ def test_bert_score_is_the_packages(encoder, tmp_path):
     theirs = BERTScorer(model_type=str(tmp_path), num_layers=2, device="cpu", use_fast_tokenizer=True)
     theirs._model.double()
     theirs._tokenizer.model_max_length = 126
-    rows = [*ROWS, ("word " * 200, REFERENCES, ""), ("?", REFERENCES, "")]
+    rows = [*ROWS, Row("word " * 200, REFERENCES), Row("?", REFERENCES)]
     expected = [
-        max(float(theirs.score([candidate], [reference])[2]) for reference in references)
-        for candidate, references, _ in rows
+        max(float(theirs.score([row.candidate], [reference])[2]) for reference in row.references) for row in rows
     ]
     assert make("bertscore", encoder=encoder).score(rows, []) == pytest.approx(expected, abs=1e-6)
 
@@ -170,7 +170,7 @@ def test_bert_score_is_the_packages(encoder, tmp_path):
 def test_token_metrics_leave_the_encoder_as_it_is(metric, encoder, capsys):
     encoder.train()
     try:
-        assert metric.score([("\u200b", ("a",), "")], []) is not None
+        assert metric.score([Row("\u200b", ("a",))], []) is not None
         assert encoder[0].auto_model.training
     finally:
         encoder.eval()
@@ -178,13 +178,13 @@ def test_token_metrics_leave_the_encoder_as_it_is(metric, encoder, capsys):
 
 
 def means(model, pairs, batch_size=None):
-    return [one.mean for one in log_probabilities(model, pairs, batch_size)]
+    return [log_p.mean for log_p in log_probabilities(model, pairs, batch_size)]
 
 
 LONG = "The work began in March. " * 40
 PAIRS = [
-    *((context, candidate) for candidate, _, context in ROWS),
-    ("", ROWS[0][0]),
+    *((row.context, row.candidate) for row in ROWS),
+    ("", ROWS[0].candidate),
     *((LONG, " ".join(["road"] * count)) for count in (1, 7, 30)),
     (LONG, "The road is busy." * 60),
     ("", "The road is busy." * 60),
@@ -198,19 +198,19 @@ def test_log_probabilities_are_those_of_a_plain_pass(causal, monkeypatch):
     assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
     assert means(model, [*PAIRS, *PAIRS], 3) == pytest.approx([*expected, *expected], rel=1e-9)
     assert [means(model, [pair], 128)[0] for pair in PAIRS] == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(log_probability, "cache_bytes", lambda device: 1)  # whatever the memory
+    monkeypatch.setattr(likelihood, "cache_bytes", lambda device: 1)  # whatever the memory
     assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("most", [1, 5, 1000])
 def test_at_most_so_many_tokens_of_a_context_are_used(causal, most):
     model = CausalLanguageModel(*causal)
-    found = log_probabilities(model, PAIRS, max_context_tokens=most)
+    truncated = log_probabilities(model, PAIRS, max_context_tokens=most)
     expected = [-oracle_forms.surprisal(*causal, *pair, most) for pair in PAIRS]
-    assert [one.mean for one in found] == pytest.approx(expected, rel=1e-9)
+    assert [log_p.mean for log_p in truncated] == pytest.approx(expected, rel=1e-9)
     without = log_probabilities(model, PAIRS)
     lengths = [len(model.codec.encode(context.strip())) if context.strip() else 0 for context, _ in PAIRS]
-    assert [one.truncated for one in found] == [
+    assert [log_p.truncated for log_p in truncated] == [
         length > most or other.truncated for length, other in zip(lengths, without, strict=True)
     ]
 
@@ -243,10 +243,11 @@ def test_cached_prompts_are_not_run_again(causal, monkeypatch):
 def test_scores_are_minus_perplexities(name, causal):
     metric = make(name, language_model=causal)
     assert metric.minimum == -causal[0].config.vocab_size
-    contexts = [context if name == "context_perplexity" else "" for *_, context in ROWS]
     expected = [
-        -math.exp(-oracle_forms.log_probability(*causal, context, candidate))
-        for context, (candidate, *_) in zip(contexts, ROWS, strict=True)
+        -math.exp(
+            -oracle_forms.log_probability(*causal, row.context * (name == "context_perplexity"), row.candidate)
+        )
+        for row in ROWS
     ]
     assert metric.score(ROWS, []) == pytest.approx(expected, rel=1e-6)
 
@@ -285,11 +286,12 @@ def test_the_naive_baseline_is_mars_with_these_infills(masked, encoder):
     scorer = MarsScorer("mini", variant="paper", encoder=encoder, idf_corpus=REFERENCES, store=False, **settings)
     scorer.calls = MaskedInfills(models.calls, folder)
     expected = []
-    for (candidate, *_), row in zip(ROWS, scorer.score(*zip(*ROWS, strict=True)).row_scores, strict=True):
-        own = encoder.encode(candidate)
-        texts = [one.augmented.texts for one in row.references]
-        cosines = [[cosine(own, vector) for vector in encoder.encode(one)] for one in texts]
-        expected.append(max(np.average(one, weights=[1, 0.5, 0.25]) for one in cosines))
+    columns = ([getattr(row, name) for row in ROWS] for name in ("candidate", "references", "context"))
+    for row, scored in zip(ROWS, scorer.score(*columns).row_scores, strict=True):
+        candidate = encoder.encode(row.candidate)
+        texts = [reference.augmented.texts for reference in scored.references]
+        cosines = [[cosine(candidate, vector) for vector in encoder.encode(same)] for same in texts]
+        expected.append(max(np.average(values, weights=[1, 0.5, 0.25]) for values in cosines))
     naive = make_metric(f"naive[{folder}]", models)
     assert naive.score(ROWS, REFERENCES) == pytest.approx(expected, abs=1e-6)
 
@@ -341,14 +343,14 @@ def test_word_vectors_compare_texts_as_in_the_papers_row_with_glove(
     SentenceTransformer(modules=modules(word_vectors, tmp_path), device="cpu").save(str(tmp_path / "glove"))
     models = Models(preset="mini", variant="plus", language_model=causal, store=False)
     settings = "variant=paper,planner=none,max_mask_ratio=0.2"
-    rows = [("Her shop.", ("The baker opens her shop.",), "Children."), ("Rain.", ("The river.",), "Noon.")]
-    corpus = [text for _, texts, _ in rows for text in texts]
+    rows = [Row("Her shop.", ("The baker opens her shop.",), "Children."), Row("Rain.", ("The river.",), "Noon.")]
+    corpus = [text for row in rows for text in row.references]
     result = make_metric(f"mars[{settings},encoder={tmp_path / 'glove'}]", models).result(rows, corpus)
 
     def vector(text):
         return sum(word_vectors[WORDS.index(word)] for word in split(text.lower()) if word in WORDS)
 
-    for (candidate, *_), scored in zip(rows, result.row_scores, strict=True):
+    for row, scored in zip(rows, result.row_scores, strict=True):
         [reference] = scored.references
-        cosines = [cosine(vector(text), vector(candidate)) for text in reference.augmented.texts]
+        cosines = [cosine(vector(text), vector(row.candidate)) for text in reference.augmented.texts]
         assert scored.score == pytest.approx(np.average(cosines, weights=[1, 0.8]), abs=1e-6)

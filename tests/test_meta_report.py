@@ -28,16 +28,16 @@ PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethroug
 def test_markdown_table_is_read_back_by_another_parser(table):
     tokens = PARSER.parse(table_to_markdown(table))
     cells = [after for before, after in pairwise(tokens) if before.type in ("th_open", "td_open")]
-    read = ["".join("\n" if one.content == "<br>" else one.content for one in cell.children) for cell in cells]
+    read = ["".join("\n" if part.content == "<br>" else part.content for part in cell.children) for cell in cells]
     assert read == [text for row in (table.columns, *table.rows) for text in row]
-    assert {one.type for cell in cells for one in cell.children} <= {"text", "text_special", "html_inline"}
+    assert {part.type for cell in cells for part in cell.children} <= {"text", "text_special", "html_inline"}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_line_of_markdown_is_its_text(text):
     opened, inline, closed = PARSER.parse(line_to_markdown(text))
     assert (opened.type, closed.type) == ("paragraph_open", "paragraph_close")
-    assert "".join(one.content for one in inline.children) == " ".join(text.split())
+    assert "".join(part.content for part in inline.children) == " ".join(text.split())
 
 
 def test_what_files_cannot_hold_is_replaced():

@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from mars_score.cli import (
-    augment_command,
     cache_command,
     compare_command,
     meta_command,
     models_command,
-    references_command,
     score_command,
     train_command,
 )
@@ -30,9 +28,7 @@ from mars_score.version import __version__
 
 COMMANDS = (
     score_command,
-    augment_command,
     compare_command,
-    references_command,
     meta_command,
     train_command,
     models_command,

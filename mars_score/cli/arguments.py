@@ -3,8 +3,11 @@
 import argparse
 import dataclasses
 import json
+import shutil
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -35,7 +38,7 @@ def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -
 
 
 def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
-    """Add the names of a file's columns; where candidates are among them, references can be left out."""
+    """Add the names of a file's columns; with candidates among them, references can be left out."""
     group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
@@ -72,6 +75,31 @@ def rated_columns(args: argparse.Namespace) -> RatedColumns:
     """Return the columns that the options name."""
     names = [column.name for column in dataclasses.fields(RatedColumns)]
     return RatedColumns(**{name: getattr(args, f"{name}_column") for name in names})
+
+
+@contextmanager
+def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
+    """Copy standard input, if it is the input, to a temporary file, which can be read several times.
+
+    Gives a function that replaces the name of this file in a message; in errors it is replaced already.
+    """
+    if args.file != "-":
+        yield str
+        return
+    from mars_score.data.writers import naming, temporary_folder
+
+    with temporary_folder("mars-stdin-") as folder:
+        args.file = path = str(folder / "rows")  # The first line tells the format.
+
+        def rename(message: str) -> str:
+            return message.replace(path, "standard input")
+
+        with naming(path), open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield rename
+        except (ValueError, TypeError) as error:
+            raise type(error)(rename(str(error))) from None
 
 
 # Numbers and names
@@ -123,25 +151,24 @@ def add_scorer_options(
     group.add_argument("--quiet", action="store_true", help="no progress bars")
     for title, options in setting_groups().items():
         if title in groups:
-            shown = title if title in ("settings", "models") else f"settings of {title}"
-            _add_settings(parser.add_argument_group(shown), [one for one in options if one.name not in without])
+            heading = title if title in ("settings", "models") else f"settings of {title}"
+            _add_settings(
+                parser.add_argument_group(heading), [option for option in options if option.name not in without]
+            )
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of MarsScorer that were given as options."""
+    """Return the arguments of MarsScorer that the options set."""
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 
 def setting_groups() -> dict[str, list[Option]]:
-    """Return the settings by group, each once: those that all variants have stand with the general ones."""
+    """Return the settings by group, each once: those of all variants are with the general ones."""
     groups = {title: list(options_of(config)) for title, config in GROUPS.items()}
     counts = Counter(option.name for options in groups.values() for option in options)
-    shared = [option for option in groups["paper"] if counts[option.name] > 1]
-    groups = {
-        title: [option for option in options if counts[option.name] == 1] for title, options in groups.items()
-    }
-    groups["settings"] += shared
-    return groups
+    single = {title: [option for option in group if counts[option.name] == 1] for title, group in groups.items()}
+    single["settings"] += [option for option in groups["paper"] if counts[option.name] > 1]
+    return single
 
 
 def _add_settings(group: Any, options: Iterable[Option]) -> None:

@@ -39,16 +39,10 @@ def add_parser(commands: Any) -> None:
     text = f"write two small files to the folder {EXAMPLE} and compare these"
     add("--example", action="store_true", help=text)
     add_column_options(parser, ("prediction", "reference", "context"))
-    add(
-        "--group-column",
-        metavar="NAME",
-        help="column of the first file; rows with one value are drawn together (default: rows of one context)",
-    )
-    add(
-        "--samples-from-others",
-        action="store_true",
-        help="each candidate's samples are the other systems' texts; scores then depend on who takes part",
-    )
+    text = "column of the first file; rows with one value are drawn together (default: rows of one context)"
+    add("--group-column", metavar="NAME", help=text)
+    text = "each candidate's samples are the other systems' texts; scores then depend on who takes part"
+    add("--samples-from-others", action="store_true", help=text)
     add("--rows", type=int, metavar="N", help="show the N rows that differ most (3; none below tables for papers)")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     add("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
@@ -61,43 +55,47 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare and print; see :func:`mars_score.cli.main` for errors."""
     _check(args)
-    if args.rows is None:
-        args.rows = SHOWN
     if args.example:
         args.files = _write_example(Path(EXAMPLE))
     with scoring() as notices:
         files, rows = _read(args)
     print_notices(notices)
-    names = input_columns(args)
+    by_system = dict(zip(_names(args.files), files, strict=True))
+    ranking = _rank(args, by_system, rows)
+    count = SHOWN if args.rows is None else args.rows
+    if not args.json:
+        _show(ranking, count, args.table, by_system)
+        return
+    result = ranking.to_dict(count)
+    for row in result["most_different"]:
+        row["lines"] = {name: file.line(row["row"]) for name, file in by_system.items()}
+    print(json.dumps(result))  # in ASCII: safe on any terminal
+
+
+def _rank(args: argparse.Namespace, files: Mapping[str, RowFile], rows: Sequence[Sequence[Row]]) -> SystemRanking:
+    """Rank the systems by the files and rows of each, with the options of the command."""
+    names, (first_file, *_), (first_rows, *_) = input_columns(args), files.values(), rows
     samples: Any = "others" if args.samples_from_others else None
     if args.samples_column:
-        samples = [row.samples for row in rows[0]]
+        samples = [row.samples for row in first_rows]
     remedy = "add it or name another with --group-column"
-    groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
+    groups = first_file.labels(args.group_column, remedy=remedy) if args.group_column else None
     from mars_score.compare import rank_systems
     from mars_score.scorer import MarsScorer
 
-    places = dict(zip(_names(args.files), files, strict=True))
-    with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
-        ranking = rank_systems(
+    with progress_bars(quiet=args.quiet) as progress, scoring():  # The result repeats the notices.
+        return rank_systems(
             MarsScorer(**scorer_arguments(args), progress=progress),
-            {name: [row.candidate for row in of_file] for name, of_file in zip(places, rows, strict=True)},
-            [row.references for row in rows[0]] if names.reference else None,
-            [row.context for row in rows[0]] if names.context else None,
+            {name: [row.candidate for row in of_file] for name, of_file in zip(files, rows, strict=True)},
+            [row.references for row in first_rows] if names.reference else None,
+            [row.context for row in first_rows] if names.context else None,
             samples=samples,
-            tasks=[row.task for row in rows[0]],
+            tasks=[row.task for row in first_rows],
             groups=groups,
             confidence=args.confidence,
             resamples=args.resamples,
-            where=lambda name, row: places[name].line(row),
+            where=lambda name, row: files[name].line(row),
         )
-    if not args.json:
-        _show(ranking, args.rows, args.table, places)
-        return
-    shown = ranking.to_dict(args.rows)
-    for row in shown["most_different"]:
-        row["lines"] = {name: file.line(row["row"]) for name, file in places.items()}
-    print(json.dumps(shown))  # in ASCII: safe on any terminal
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -105,8 +103,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.example and args.files:
         raise ValueError(f"--example brings files of its own; leave out {args.files[0]}, or --example")
     if len(args.files) < 2 and not args.example:
-        given = f"{args.files[0]} alone" if args.files else "none"
-        raise ValueError(f"a comparison needs at least two files, got {given}; add another, or try --example")
+        got = f"{args.files[0]} alone" if args.files else "none"
+        raise ValueError(f"a comparison needs at least two files, got {got}; add another, or try --example")
     if args.rows is not None and args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.json and args.table != "text":
@@ -118,10 +116,10 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write_example(folder: Path) -> list[str]:
-    """Write a file for each of two systems, and say so; returns their paths.
+    """Write a file for each of two systems, say so, and return their paths.
 
     Raises:
-        ValueError: another text is in the place of one of them.
+        ValueError: there is a file of this name with another text.
         OSError: a file cannot be written.
     """
     rows = [json.loads(line) for line in (files(__package__) / "example.jsonl").read_text("utf-8").splitlines()]
@@ -142,37 +140,38 @@ def _write_example(folder: Path) -> list[str]:
 
 
 def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
-    """Read ``args.files`` and check their rows, which are compared with those of the first.
+    """Read ``args.files`` and check their rows.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
+        ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ from
+            those of the first file.
     """
     files = list(map(read_rows, args.files))
     first, *others = files
-    names, task = input_columns(args), getattr(args, "task", None)
-    rows = [names.rows(first, task=task)]
+    columns, task = input_columns(args), getattr(args, "task", None)
+    rows = [columns.rows(first, task=task)]
     for other in others:
-        with_tasks = _with_tasks(other, names.task, rows[0]) if names.task else other
-        rows.append(replace(names, samples=None).rows(with_tasks, task=task))
+        with_tasks = _with_tasks(other, columns.task, rows[0]) if columns.task else other
+        rows.append(replace(columns, samples=None).rows(with_tasks, task=task))
         for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
             if (row.references, row.context) != (expected.references, expected.context):
                 name = args.context_column if row.references == expected.references else args.reference_column
-                raise ValueError(
-                    f"{other.where(name)(number)} differs from {first.line(number)}; all files need the same "
-                    "references and contexts, row by row"
-                )
-        shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
-        number = len(shorter.rows)
-        if len(longer.rows) > number:
-            raise ValueError(
-                f"{longer.line(number)}: {shorter.path} has only {number} rows; all files need the same rows"
-            )
+                fault = f"{other.where(name)(number)} differs from {first.line(number)}"
+                raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
+        _check_lengths(*sorted((first, other), key=lambda file: len(file.rows)))
     return files, rows
 
 
+def _check_lengths(shorter: RowFile, longer: RowFile) -> None:
+    count = len(shorter.rows)
+    if len(longer.rows) > count:
+        fault = f"{longer.line(count)}: {shorter.path} has only {count} rows"
+        raise ValueError(f"{fault}; all files need the same rows")
+
+
 def _with_tasks(file: RowFile, column: str, rows: Sequence[Row]) -> RowFile:
-    """Return a file whose column of tasks says those of ``rows``, which decide whether lines of contexts count."""
+    """Put the tasks of ``rows`` in a file's column of tasks; the task decides how a context is read."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
 
@@ -186,16 +185,13 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RowFile]) -> None:
-    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most, of ``files`` by system.
+    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
-    As "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
-    are shown.
+    In "markdown" and "latex" the note of the first table holds verdict, signature and notices; no rows are shown.
     """
     scores, pairs = _tables(ranking)
-    notices = (f"notice: {notice}" for notice in ranking.notices)
-    lines = [
-        one_line(line) for line in (f"verdict: {ranking.verdict}", f"signature {ranking.signature}", *notices)
-    ]
+    lines = [f"verdict: {ranking.verdict}", f"signature {ranking.signature}"]
+    lines = [one_line(line) for line in (*lines, *(f"notice: {notice}" for notice in ranking.notices))]
     if form != "text":
         scores = replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines)))
         lines, rows = [], 0
@@ -209,32 +205,25 @@ def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
     """Make the tables of the systems' scores, and of the difference of each two systems with its p-value."""
     groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
     interval = f"{ranking.confidence:.0%} interval"
-    scores = Table(
-        f"{len(ranking.rows)} rows, {len(ranking.systems)} systems",
-        f"bootstrap intervals over {groups}",
-        ("system", "MARS", interval),
-        tuple(
-            (one_line(system.name), f"{system.score:.4f}", _ends(system.interval)) for system in ranking.systems
-        ),
-    )
+    title, note = f"{len(ranking.rows)} rows, {len(ranking.systems)} systems", f"bootstrap intervals over {groups}"
+    scores = tuple((one_line(row.name), f"{row.score:.4f}", _ends(row.interval)) for row in ranking.systems)
     count = len(ranking.pairs)
-    adjusted = f", p adjusted for {count} tests (Holm)" if count > 1 else ""
-    pairs = Table(
-        "differences",
-        f"approximate randomisation, {ranking.resamples} resamples of {groups}{adjusted}",
-        ("systems", "difference", interval, "p", "wins, ties, losses"),
-        tuple(
-            (
-                one_line(f"{pair.first} - {pair.second}"),
-                f"{pair.difference:+.4f}",
-                _ends(pair.interval),
-                MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
-                f"{pair.wins}, {pair.ties}, {pair.losses}",
-            )
-            for pair in ranking.pairs
-        ),
+    pairs_note = f"approximate randomisation, {ranking.resamples} resamples of {groups}"
+    pairs_note += f", p adjusted for {count} tests (Holm)" if count > 1 else ""
+    pairs = tuple(
+        (
+            one_line(f"{pair.first} - {pair.second}"),
+            f"{pair.difference:+.4f}",
+            _ends(pair.interval),
+            MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
+            f"{pair.wins}, {pair.ties}, {pair.losses}",
+        )
+        for pair in ranking.pairs
     )
-    return scores, pairs
+    return (
+        Table(title, note, ("system", "MARS", interval), scores),
+        Table("differences", pairs_note, ("systems", "difference", interval, "p", "wins, ties, losses"), pairs),
+    )
 
 
 def _ends(interval: Interval) -> str:

@@ -1,4 +1,4 @@
-"""``mars meta``: how well MARS and other metrics agree with human ratings."""
+"""``mars meta``: how well metrics agree with human ratings; ``mars references``: what the references are like."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import json
 from typing import Any
 
 from mars_score.cli.arguments import (
+    add_input_options,
     add_rated_options,
     add_scorer_options,
+    input_columns,
     rated_columns,
+    readable_again,
     scorer_arguments,
     split_names,
 )
@@ -20,9 +23,19 @@ from mars_score.meta.sets import read_rated_sets
 from mars_score.progress import progress_bars
 from mars_score.rows import TASKS
 
+_NOT_SURVEYING = (
+    *("variant", "task", "clean", "language", "learned", "max_context_tokens", "reference_aggregation"),
+    *("language_model", "entailment_model"),
+)
+
 
 def add_parser(commands: Any) -> None:
-    """Add the command to argparse's subparsers."""
+    """Add both commands to argparse's subparsers."""
+    _add_meta(commands)
+    _add_references(commands)
+
+
+def _add_meta(commands: Any) -> None:
     text = "Measure how well MARS and other metrics agree with human ratings."
     parser = commands.add_parser(
         "meta",
@@ -30,76 +43,106 @@ def add_parser(commands: Any) -> None:
         description=f"{text} A run that was stopped continues where it was if it has the same store.",
         epilog="example: mars meta rated.jsonl --preset mini --metrics mars_plus,bertscore --report report",
     )
-    parser.add_argument("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, as JSON")
+    add = parser.add_argument
+    add("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, as JSON")
     add_rated_options(parser)
-    parser.add_argument(
-        "--metrics",
-        type=_metrics,
-        default=list(METRICS),
-        metavar="A,B,...",
-        help=f"among {', '.join(METRICS)}; mars[setting=value,...]; naive[MODEL], MARS with infills of a masked "
-        "language model (default: all but those with brackets)",
+    text = (
+        f"among {', '.join(METRICS)}; mars[setting=value,...]; naive[MODEL], MARS with infills of a masked "
+        "language model (default: all but those with brackets)"
     )
-    parser.add_argument(
-        "--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash"
-    )
-    parser.add_argument("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")
-    parser.add_argument(
-        "--task",
-        dest="tasks",
-        action="extend",
-        type=_tasks,
-        default=[],
-        metavar="SET=TASK,...",
-        help=f"what the contexts of a data set are: {', '.join(TASKS)} (default: as their type says)",
-    )
-    parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests (1000)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests (0)")
-    parser.add_argument("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add("--metrics", default=",".join(METRICS), metavar="A,B,...", help=text)
+    add("--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash")
+    add("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")
+    text = f"what the contexts of a data set are: {', '.join(TASKS)} (default: as their type says)"
+    form = "SET=TASK,..."
+    add("--task", dest="tasks", action="extend", type=_tasks, default=[], metavar=form, help=text)
+    add("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests (1000)")
+    add("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests (0)")
+    add("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
+    add("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_evaluate)
 
 
-def run(args: argparse.Namespace) -> None:
+def _tasks(text: str) -> list[tuple[str, str]]:
+    """Split ``SET=TASK,...`` into pairs."""
+    pairs = [pair.rpartition("=")[::2] for pair in split_names(text)]
+    if not all(name and task for name, task in pairs):
+        raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
+    return pairs
+
+
+def _add_references(commands: Any) -> None:
+    text = "Describe the references of a file: number, length, diversity, overlap with the context, odd ones."
+    example = "example: mars references rows.jsonl --preset mini"
+    parser = commands.add_parser("references", help=text, description=text, epilog=example)
+    add_input_options(parser, ("reference", "context"))
+    rated = parser.add_argument_group("ratings of references")
+    text = "column of people's ratings of the references: of each row a list as long as theirs, null where none"
+    rated.add_argument("--ratings", metavar="NAME", help=text)
+    text = "write each row with the reference of the highest rating alone (the first of equals), as JSONL"
+    rated.add_argument("--best", metavar="BEST.jsonl", help=text)
+    parser.add_argument("--json", action="store_true", help="print one JSON object, with the figures of every row")
+    add_scorer_options(parser, ("settings", "models"), without=_NOT_SURVEYING)
+    parser.set_defaults(run=_survey)
+
+
+def _evaluate(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
+    metrics = parse_names(args.metrics)
     with scoring() as notices:
         sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
     print_notices(notices)
-    from mars_score.meta.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
+    from mars_score.meta.report import main_table, rater_lines, write_report
 
-    options: dict[str, Any] = {name: getattr(args, name) for name in ("within_groups", "resamples", "seed")}
-    options["attacks"] = () if args.no_attacks else tuple(ATTACKS)
+    options: dict[str, Any] = {"attacks": ()} if args.no_attacks else {}
+    options |= {name: getattr(args, name) for name in ("within_groups", "resamples", "seed")}
     with progress_bars(quiet=args.quiet) as progress, scoring():
-        found = meta_evaluate(sets, args.metrics, **options, progress=progress, **scorer_arguments(args))
-    print_notices([*found.notices(), *(f"skipped: {failure}" for failure in found.failures())])
-    if not found.titles:
+        result = meta_evaluate(sets, metrics, **options, progress=progress, **scorer_arguments(args))
+    print_notices([*result.notices(), *(f"skipped: {failure}" for failure in result.failures())])
+    if not result.titles:
         raise ModelUnavailableError("no metric gave a score; the notices say why")
-    from mars_score.meta.meta_report import main_table, rater_lines, write_report
-
-    path = write_report(found, args.report) if args.report else None
+    path = write_report(result, args.report) if args.report else None
     if args.json:
-        print(json.dumps(found.to_dict()))  # in ASCII: safe on any terminal
+        print(json.dumps(result.to_dict()))  # in ASCII: safe on any terminal
         return
-
-    show_table(main_table(found))
-    for line in rater_lines(found):
+    show_table(main_table(result))
+    for line in rater_lines(result):
         print_line(line)
     if path:
         print_line(f"report: {path}")
 
 
-def _metrics(text: str) -> list[str]:
-    try:
-        return parse_names(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def _survey(args: argparse.Namespace) -> None:
+    """Survey and print; see :func:`mars_score.cli.main` for errors."""
+    from mars_score.atomic import write_whole
+    from mars_score.data.files import read_rows, row_line
+    from mars_score.meta.reference_survey import survey_references
+    from mars_score.scorer import MarsScorer
 
-
-def _tasks(text: str) -> list[tuple[str, str]]:
-    """Split ``SET=TASK,...`` into pairs; the names are checked with the data sets."""
-    pairs = [pair.rpartition("=") for pair in split_names(text)]
-    if not all(name and task for name, _, task in pairs):
-        raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
-    return [(name, task) for name, _, task in pairs]
+    if args.best and not args.ratings:
+        raise ValueError("--best needs the ratings that decide: name their column with --ratings")
+    with readable_again(args) as rename, progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        columns = input_columns(args)
+        file = columns.parse_cells(read_rows(args.file))
+        names = columns.found_in(file)
+        names.examples(file)  # Its errors name the line.
+        survey = survey_references(
+            MarsScorer(**{"variant": "plus", **scorer_arguments(args)}, progress=progress),
+            file.column(names.reference, remedy="") if names.reference else None,
+            file.column(names.context, remedy="") if names.context else None,
+            file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,
+            file.where(args.ratings),
+        )
+    if args.best and names.reference:
+        best = zip(file.rows, survey.rows, survey.best, strict=True)
+        lines = [row_line({**row, names.reference: texts.references[index]}) for row, texts, index in best]
+        write_whole(args.best, "".join(lines))
+    print_notices(map(rename, notices))
+    if args.json:
+        print(json.dumps(survey.to_dict()))
+        return
+    for table in survey.tables():
+        show_table(table)
+    print_line(f"encoder {survey.encoder}")

@@ -1,4 +1,4 @@
-"""``mars score``: MARS of the candidates in a file."""
+"""``mars score`` and ``mars augment``: MARS of the candidates in a file, and its augmented references."""
 
 from __future__ import annotations
 
@@ -8,50 +8,90 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
-from mars_score.cli.file_run import complete_run
-from mars_score.cli.printing import print_error, print_line
+from mars_score.cli.arguments import (
+    OUT,
+    add_input_options,
+    add_run_options,
+    add_scorer_options,
+    count,
+    input_columns,
+    readable_again,
+    scorer_arguments,
+)
+from mars_score.cli.printing import print_error, print_line, print_notices, scoring
 from mars_score.data.values import one_line
+from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
-    from mars_score.runs import Run, Summary
+    from mars_score.runs import Action, Run, Summary
 
 SHOWN = 20  # scores below the threshold that are listed
+_NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to argparse's subparsers."""
+    """Add both commands to argparse's subparsers."""
+    _add_score(commands)
+    _add_augment(commands)
+
+
+def _add_score(commands: Any) -> None:
     text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
     example = "example: mars score rows.csv --preset mini --variant plus --out scores.csv"
     parser = commands.add_parser("score", help=text, description=text, epilog=example)
     add_input_options(parser, ("prediction", "reference", "context"))
-    parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars" and its "aspects"'))
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument(
-        "--detailed", action="store_true", help="also show the terms of every row, and what it was compared with"
-    )
-    parser.add_argument(
-        "--explain",
-        type=count,
-        nargs="?",
-        const=3,
-        default=0,
-        metavar="N",
-        help="also explain the N lowest rows (without a number: 3): matches by word, nearest texts",
-    )
+    add = parser.add_argument
+    add("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars" and its "aspects"'))
+    add("--json", action="store_true", help="print one JSON object")
+    text = "also show the terms of every row, and what it was compared with"
+    add("--detailed", action="store_true", help=text)
+    text = "also explain the N lowest rows (without a number: 3): matches by word, nearest texts"
+    add("--explain", type=count, nargs="?", const=3, default=0, metavar="N", help=text)
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=_threshold, metavar="X", help="the mean score is below X")
     gate.add_argument("--fail-rows-under", type=_threshold, metavar="Y", help="the score of any row is below Y")
     add_run_options(parser)
     add_scorer_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_score)
 
 
-def run(args: argparse.Namespace) -> int:
+def _add_augment(commands: Any) -> None:
+    text = "Augment the references of a file in the light of their contexts, as variant paper does."
+    example = "example: mars augment rows.csv --preset mini --out augmented.csv"
+    parser = commands.add_parser("augment", help=text, description=text, epilog=example)
+    add_input_options(parser, ("reference", "context"))
+    text = OUT.format(
+        '"augmented_references" (references and infills, as plain strings) and "augmentations" (infills with '
+        "templates and mask ratios)"
+    )
+    parser.add_argument("--out", required=True, metavar="AUGMENTED.jsonl", help=text)
+    add_run_options(parser)
+    add_scorer_options(parser, ("settings", "models", "paper"), without=_NOT_AUGMENTING)
+    parser.set_defaults(run=_augment)
+
+
+@contextmanager
+def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
+    """Give a run that has computed everything, and its folder, which is removed at the end of the block."""
+    from mars_score.data.writers import run_folder
+    from mars_score.runs import Run
+
+    with readable_again(args) as rename, run_folder(args.out) as folder:
+        with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+            arguments = scorer_arguments(args)
+            run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
+            run.check(args.out)
+            run.compute(args.workers)
+        print_notices(map(rename, notices))
+        yield run, folder
+
+
+def _score(args: argparse.Namespace) -> int:
     """Score, write and print; see :func:`mars_score.cli.main` for errors.
 
     Returns:
@@ -62,18 +102,18 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
     from mars_score.data.writers import naming, write
 
-    with complete_run(args, "score") as (a_run, folder):
-        summary = a_run.summary(args.explain)
-        explanations = a_run.explain([row.row for row in summary.lowest[: args.explain]])
-        failures = list(_failures(a_run, summary.mean, args.fail_under, args.fail_rows_under))
+    with _complete_run(args, "score") as (run, folder):
+        summary = run.summary(args.explain)
+        explanations = run.explain([row.row for row in summary.lowest[: args.explain]])
+        failures = list(_failures(run, summary.mean, args.fail_under, args.fail_rows_under))
         shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
         with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
             if args.json:
-                _show_json(a_run, summary, explanations, args.detailed)
+                _show_json(run, summary, explanations, args.detailed)
             elif args.out != "-":
-                _show_text(a_run, summary, explanations, args.detailed)
+                _show_text(run, summary, explanations, args.detailed)
         if args.out is not None:
-            write(a_run.output(), folder, args.out)  # Perhaps in the place of the input, which is not read again.
+            write(run.output(), folder, args.out)  # Perhaps in the place of the input, which is not read again.
         with shown.open(encoding=encoding, newline="") as file:
             shutil.copyfileobj(file, sys.stdout)
     for line in failures:
@@ -93,7 +133,7 @@ def _threshold(text: str) -> float:
 
 
 def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
-    """Say what does not reach its threshold; for rows line, score and candidate, the lowest first."""
+    """Say what is below its threshold; for rows line, score and candidate, the lowest first."""
     if fail_under is not None and not mean >= fail_under:  # NaN reaches nothing.
         yield f"the mean score {mean:.4f} is below {fail_under:g}"
     if fail_rows_under is None:
@@ -112,11 +152,11 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
 
 
 def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
-    """Print one JSON object, in ASCII and so safe on any terminal; details row by row, however many."""
+    """Print one JSON object, in ASCII and so safe on any terminal; details are written row by row."""
     from mars_score.percentiles import find_percentiles
 
     signature = run.signature
-    shown: dict[str, Any] = {
+    result: dict[str, Any] = {
         "mars": summary.mean,
         "interval": summary.interval,
         "scores": list(summary.scores),
@@ -126,11 +166,11 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     }
     if explanations:
         lowest = zip(summary.lowest, explanations, strict=False)
-        shown["explanations"] = [{"line": row.number + 1, **reasons.to_dict()} for row, reasons in lowest]
+        result["explanations"] = [{"line": row.number + 1, **reasons.to_dict()} for row, reasons in lowest]
     if not detailed:
-        print(json.dumps(shown))
+        print(json.dumps(result))
         return
-    opening = json.dumps(shown).removesuffix("}") + ', "rows": ['
+    opening = json.dumps(result).removesuffix("}") + ', "rows": ['
     for chunk, scored in run.scores():
         for row, percentile in zip(scored, find_percentiles(chunk.rows, scored, signature), strict=True):
             details = row.to_dict() | {"percentile": percentile and percentile._asdict()}
@@ -165,7 +205,7 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
 
 
 def _standing(run: Run) -> str:
-    """Say where the rows stand among rated candidates on average; "" where that is known of none."""
+    """Say where the rows stand among rated candidates on average; "" if that is not known for any row."""
     from mars_score.percentiles import Percentile, find_percentiles, tables_for
 
     signature, sums, known, rows = run.signature, [0.0] * len(Percentile._fields), 0, 0
@@ -174,7 +214,7 @@ def _standing(run: Run) -> str:
             rows += 1
             if percentile is not None:
                 known += 1
-                sums = [value + one for value, one in zip(sums, percentile, strict=True)]
+                sums = [total + value for total, value in zip(sums, percentile, strict=True)]
     of_rows = "" if known == rows else f" ({known} of {rows} rows)"
     # The interval is wide, as if the ratings of all rows erred in one direction.
     return f"on average{of_rows} {Percentile(*(value / known for value in sums))}" if known else ""
@@ -195,3 +235,15 @@ def _print_details(run: Run) -> None:
             details += [(sample.similarity, f"sample: {sample.text}") for sample in score.samples]
             for value, text in details:
                 print_line(f"      {value:.4f}  {one_line(text)}")
+
+
+def _augment(args: argparse.Namespace) -> None:
+    """Augment and write; see :func:`mars_score.cli.main` for errors."""
+    from mars_score.data.writers import write
+
+    with _complete_run(args, "augment") as (run, folder):
+        notices = run.notices()
+        write(run.output(), folder, args.out)  # Perhaps in the place of the input.
+    print_notices(notices.sentences(lines=True))
+    if not args.quiet:
+        print_error(f"{notices.rows} rows with augmented references written to {args.out}")

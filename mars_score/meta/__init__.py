@@ -1,12 +1,12 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
-In the order that data flows: ``rated`` candidates, ``attacks``, ``metrics``, ``agreement`` (by
-``mars_score.stats``), ``evaluation`` (all of it), ``meta_report``. ``reference_survey`` describes the references
+In the order in which data flows: ``sets``, ``metrics``, ``agreement`` (with attacks, by
+``mars_score.stats``), ``evaluation`` (all of it), ``report``. ``reference_survey`` describes the references
 of a data set.
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
->>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
->>> found.sets["rated"].pearson("mars")  # doctest: +SKIP
+>>> result = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
+>>> result.sets["rated"].pearson("mars")  # doctest: +SKIP
 
 Any object with a ``score`` method is a metric, too: :class:`mars_score.meta.metrics.base.OwnMetric`.
 """

@@ -1,16 +1,18 @@
-"""How well the scores of each metric agree with people, and whether MARS agrees better."""
+"""How well the scores of each metric agree with people, also under attack, and whether MARS agrees better."""
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, zip_longest
 from typing import get_args
 
 import numpy as np
 
-from mars_score.meta.attacks import Attacked
 from mars_score.meta.metrics.base import Metric, extra_meta
 from mars_score.meta.sets import RatedSet, SingleRatings
+from mars_score.rows import Row
 from mars_score.stats.correlation import (
     Coefficient,
     CorrelationTest,
@@ -23,9 +25,70 @@ from mars_score.stats.correlation import (
     correlation,
 )
 from mars_score.stats.resampling import Floats, Interval
+from mars_score.text import sentences
 
 MARS = "mars"  # the metric that the others are compared with
-_TIE = 1e-5
+_TIE = 1e-5  # A mean over words in another order differs by rounding, relative to its size by less than this.
+
+
+# Attacks: changed candidates, which a good metric scores below the text that they were made from (Table 4)
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """Rows under an attack.
+
+    Attributes:
+        indices: of the rows that could be attacked.
+        rows: these rows with the attack in place of the candidate.
+        skipped: number of the other rows.
+    """
+
+    indices: tuple[int, ...]
+    rows: tuple[Row, ...]
+    skipped: int
+
+
+def reorder(row: Row, generator: random.Random) -> str | None:
+    """Shuffle half of the candidate's tokens; None below four tokens or where all are equal."""
+    tokens = row.candidate.split()
+    if len(tokens) < 4 or len(set(tokens)) == 1:
+        return None
+    count = max(2, round(len(tokens) / 2))
+    while True:
+        sources = generator.sample(range(len(tokens)), count)
+        moved = list(tokens)
+        for target, source in zip(sorted(sources), sources, strict=True):
+            moved[target] = tokens[source]
+        if moved != tokens:
+            return " ".join(moved)
+
+
+def retrieve(row: Row, generator: random.Random) -> str | None:
+    """Choose a sentence of the context, not the candidate itself; None where it has fewer than three."""
+    texts = sentences(row.context)
+    candidate = row.candidate.lower().split()
+    others = [text for text in dict.fromkeys(texts) if text.lower().split() != candidate]
+    return generator.choice(others) if others and len(texts) >= 3 else None
+
+
+ATTACKS: Mapping[str, Callable[[Row, random.Random], str | None]] = {"reorder": reorder, "retrieve": retrieve}
+
+
+def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
+    """Attack each row that can be; what a row becomes depends on its texts and the seed alone."""
+    indices, attacked = [], []
+    for index, row in enumerate(rows):
+        key = repr((name, row.candidate, row.references, row.context, seed)).encode("utf-8", "surrogatepass")
+        generator = random.Random(int.from_bytes(hashlib.sha256(key).digest()[:8], "big"))
+        text = ATTACKS[name](row, generator) if row.candidate.strip() else None
+        if text is not None:
+            indices.append(index)
+            attacked.append(replace(row, candidate=text))
+    return Attacked(tuple(indices), tuple(attacked), len(rows) - len(indices))
+
+
+# Agreement
 
 
 @dataclass(frozen=True)
@@ -52,8 +115,7 @@ class Robustness:
     """A metric under an attack, over the items that could be attacked.
 
     Attributes:
-        share: of items whose candidate scores above its attack. Ties count as failures, and scores that differ by
-            less than 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
+        share: of items whose candidate scores above its attack; ties count as failures.
         n: number of items.
         before: Pearson's r of the candidates' scores with the ratings.
         after: Pearson's r of the attacks' scores with the same ratings.
@@ -102,7 +164,7 @@ def agreements(
         data: the rated candidates.
         attacks: of their rows, by name.
         metrics: scores by metric.
-        level: of intervals and tests: "within_groups" where ratings compare within a group only.
+        level: of intervals and tests; "within_groups" if ratings compare within a group only.
         resamples: of intervals and tests.
         seed: of both.
     """
@@ -116,14 +178,16 @@ def agreements(
             system: _system_agreement(metric.scores, data, system, draws) for system in sorted(set(data.systems))
         }
         by_metric[name] = Agreement(
-            _coefficients(metric.scores, data),
-            bootstrap_interval(rated[name], **draws),
-            {system: estimate for system, (estimate, _) in systems.items()},
-            {system: interval for system, (_, interval) in systems.items()},
-            compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None,
-            {
-                attack: _robustness(metric.scores, metric.attacked[attack], data, attacked)
-                for attack, attacked in attacks.items()
+            coefficients=_coefficients(metric.scores, data),
+            interval=bootstrap_interval(rated[name], **draws),
+            per_system={system: estimate for system, (estimate, _) in systems.items()},
+            system_intervals={system: interval for system, (_, interval) in systems.items()},
+            mars_better=(
+                compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None
+            ),
+            robustness={
+                attack_name: _robustness(metric.scores, metric.attacked[attack_name], data, attacked)
+                for attack_name, attacked in attacks.items()
             },
         )
     return by_metric
@@ -144,8 +208,8 @@ def _system_agreement(
     scores: Floats, data: RatedSet, system: str, draws: Mapping[str, int]
 ) -> tuple[Estimate, Interval]:
     """Return Pearson's r over the items of a system, and its interval."""
-    own = [other == system for other in data.systems]
-    scores, ratings, groups = scores[own], list(compress(data.ratings, own)), list(compress(data.groups, own))
+    kept = [other == system for other in data.systems]
+    scores, ratings, groups = scores[kept], list(compress(data.ratings, kept)), list(compress(data.groups, kept))
     interval = bootstrap_interval(at_level(scores, ratings, "items", groups=groups), **draws)
     return correlation(scores, ratings), interval
 
@@ -162,9 +226,9 @@ def _robustness(scores: Floats, after: Floats, data: RatedSet, attacked: Attacke
 def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
     """Compute how well raters agree with each other: Krippendorff's alpha of intervals, by aspect.
 
-    Where there are several aspects, "mean" is the alpha of each rater's mean over them, as in the paper's Table 2;
-    raters are then told apart by their places in the lists. An alpha is NaN where no item has two ratings, or all
-    ratings are equal. Without single ratings there are none.
+    With several aspects "mean" is the alpha of each rater's mean over them, as in the paper's Table 2; the n-th
+    ratings of all aspects count as one rater's. An alpha is NaN if no item has two ratings, or if all ratings are
+    equal. Without single ratings the result is empty.
 
     Raises:
         ImportError: the package krippendorff is not installed.
@@ -177,7 +241,7 @@ def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
 
 
 def _mean_ratings(item: SingleRatings, aspects: Sequence[str]) -> list[float]:
-    """Return each rater's mean over all aspects; none where an aspect lacks raters."""
+    """Return each rater's mean over all aspects; none if an aspect lacks raters."""
     lists = [item.get(aspect, ()) for aspect in aspects]
     if len({len(ratings) for ratings in lists}) > 1:
         return []
@@ -187,9 +251,7 @@ def _mean_ratings(item: SingleRatings, aspects: Sequence[str]) -> list[float]:
 def _alpha(items: Sequence[Sequence[float]]) -> float:
     with extra_meta():
         import krippendorff
-    ratings = np.full((max(map(len, items)), len(items)), np.nan)
-    for index, values in enumerate(items):
-        ratings[: len(values), index] = values
+    ratings = np.array([*zip_longest(*items, fillvalue=math.nan)]).reshape(-1, len(items))  # (raters, items)
     shared = ratings[:, (~np.isnan(ratings)).sum(0) > 1]
     if len(np.unique(shared[~np.isnan(shared)])) < 2:
         return math.nan

@@ -1,6 +1,5 @@
 """The whole of a meta-evaluation: sets, metrics and attacks make one frozen result."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -9,8 +8,15 @@ import numpy as np
 
 from mars_score.data.values import plain
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.agreement import Agreement, MetricScores, agreements, rater_agreement
-from mars_score.meta.attacks import ATTACKS, Attacked, attack
+from mars_score.meta.agreement import (
+    ATTACKS,
+    Agreement,
+    Attacked,
+    MetricScores,
+    agreements,
+    attack,
+    rater_agreement,
+)
 from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
 from mars_score.meta.sets import RatedSet, check_names
@@ -27,11 +33,11 @@ class SetResult:
 
     Attributes:
         data: the set.
-        level: of the main figures: "within_groups" where ratings compare within a group only.
+        level: of the main figures; "within_groups" if ratings compare within a group only.
         attacks: by name.
-        metrics: by name.
+        metrics: scores by metric.
         agreements: by metric.
-        raters: Krippendorff's alpha by aspect, where the set has single ratings.
+        raters: Krippendorff's alpha by aspect, if the set has single ratings.
     """
 
     data: RatedSet
@@ -71,21 +77,20 @@ class SetResult:
             },
         }
 
-    def score_rows(self) -> list[dict[str, Any]]:
+    def items(self) -> list[dict[str, Any]]:
         """Return each item with its scores by metric, and by attack and metric if it was attacked."""
-        data = self.data
-        rows: list[dict[str, Any]] = [
-            {"id": label, "group": group, "system": system, "rating": rating}
-            for label, group, system, rating in zip(data.ids, data.groups, data.systems, data.ratings, strict=True)
+        data, metrics = self.data, self.metrics.items()
+        labels = zip(data.ids, data.groups, data.systems, data.ratings, strict=True)
+        items: list[dict[str, Any]] = [
+            dict(zip(("id", "group", "system", "rating"), label, strict=True))
+            | {"scores": {name: metric.scores[index] for name, metric in metrics}}
+            for index, label in enumerate(labels)
         ]
-        for index, row in enumerate(rows):
-            row["scores"] = {name: metric.scores[index] for name, metric in self.metrics.items()}
-        for name, attacked in self.attacks.items():
-            for number, index in enumerate(attacked.indices):
-                rows[index][name] = {
-                    metric: scored.attacked[name][number] for metric, scored in self.metrics.items()
-                }
-        return rows
+        for attack_name, attacked in self.attacks.items():
+            for position, index in enumerate(attacked.indices):
+                scores = {name: metric.attacked[attack_name][position] for name, metric in metrics}
+                items[index][attack_name] = scores
+        return items
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class MetaEvaluation:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Return the titles of metrics with scores on some set, by name, in the order of tables."""
+        """Return the titles of the metrics that have scores on any set, by name, in the order of tables."""
         return {
             name: metric.metric.title
             for name, metric in next(iter(self.sets.values())).metrics.items()
@@ -112,13 +117,13 @@ class MetaEvaluation:
         }
 
     def failures(self) -> list[str]:
-        """Return a sentence for each metric without scores, which says why."""
+        """Say of each metric without scores why it has none."""
         metrics = [metric for result in self.sets.values() for metric in result.metrics.values()]
         failures = (f"{metric.metric.title}: {metric.failure}" for metric in metrics if metric.failure)
         return list(dict.fromkeys(failures))
 
     def notices(self) -> list[str]:
-        """Return a sentence for each thing that was left out of a set or is missing in it."""
+        """Say what was left out of each set, or is missing in it."""
         return [f"{name}: {notice}" for name, result in self.sets.items() for notice in result.data.notices]
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def meta_evaluate(
 ) -> MetaEvaluation:
     """Measure how well metrics agree with people.
 
-    With a store, what models computed for a run that was stopped is not computed again.
+    A run that was stopped continues if it has the same store: models do not compute anything again.
 
     Args:
         sets: rated candidates; see :func:`mars_score.meta.sets.read_rated_sets`.
@@ -171,32 +176,28 @@ def meta_evaluate(
         models.runtime.report("data sets", done, len(sets))
         level: MainLevel = "within_groups" if data.name in within_groups else "items"
         attacked = {name: attack(name, data.rows, seed) for name in attacks}
-        scored = {name: score_set(metric, data, attacked) for name, metric in by_name.items()}
-        agreement = agreements(data, attacked, scored, level, resamples=resamples, seed=seed)
-        results[data.name] = _with_raters(SetResult(data, level, attacked, scored, agreement))
+        scores = {name: score_set(metric, data, attacked) for name, metric in by_name.items()}
+        agreement = agreements(data, attacked, scores, level, resamples=resamples, seed=seed)
+        results[data.name] = _with_raters(SetResult(data, level, attacked, scores, agreement))
     models.runtime.report("data sets", len(sets), len(sets))
     return MetaEvaluation(results, resamples, seed)
 
 
 def _make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
-    """Make the metrics, by name; one that is given twice counts once.
-
-    Raises:
-        ValueError: two different metrics have one name.
-    """
+    """Make the metrics, by name; ValueError if two different ones have the same name."""
     made: dict[str, Metric] = {}
-    given: dict[str, str | Scoring] = {}
-    for one in metrics:
-        metric = make_metric(one, models)
-        name = one if isinstance(one, str) else metric.title
-        if given.setdefault(name, one) != one:
+    sources: dict[str, str | Scoring] = {}
+    for source in metrics:
+        metric = make_metric(source, models)
+        name = source if isinstance(source, str) else metric.title
+        if sources.setdefault(name, source) != source:
             raise ValueError(f"two different metrics are named {name!r}; give each a title of its own")
         made.setdefault(name, metric)
     return made
 
 
 def _with_raters(result: SetResult) -> SetResult:
-    """Return the result with the agreement between raters, or with a notice of the missing package."""
+    """Add the agreement between raters, or a notice that the package for it is missing."""
     try:
         return replace(result, raters=rater_agreement(result.data.single_ratings))
     except ImportError as error:
@@ -207,8 +208,8 @@ def _with_raters(result: SetResult) -> SetResult:
 def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -> MetricScores:
     """Score the candidates of a set and their attacks.
 
-    A metric that is not available (a package, data or a model is missing) or that fails has NaN scores and the
-    reason, so that the others are scored all the same.
+    If a metric is not available (a package, data or a model is missing) or fails, its scores are NaN and the
+    result says why, so that the other metrics are still evaluated.
     """
     parts = [data.rows, *(attacked.rows for attacked in attacks.values())]
     rows = [row for part in parts for row in part]
@@ -222,10 +223,10 @@ def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -
             scores[:] = score_rows(metric, rows, data.corpus)
     except (ModelUnavailableError, ImportError) as error:
         failure = " ".join(str(error).split())
-    except Exception as error:  # someone else's metric: hours of other metrics' work must not be lost with it
+    except Exception as error:  # A user's metric must not take hours of the other metrics' work with it.
         failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
-    own, *attacked_scores = np.split(scores, np.cumsum([len(part) for part in parts[:-1]]))
-    return MetricScores(metric, own, dict(zip(attacks, attacked_scores, strict=True)), signature, failure)
+    of_items, *attacked = np.split(scores, np.cumsum([len(part) for part in parts[:-1]]))
+    return MetricScores(metric, of_items, dict(zip(attacks, attacked, strict=True)), signature, failure)
 
 
 def score_rows(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
@@ -237,10 +238,10 @@ def score_rows(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> li
     """
     written = list(dict.fromkeys(row for row in rows if row.candidate.strip()))
     metric.models.runtime.report(metric.title, 0, len(written))
-    found = metric.score(written, corpus) if written else []
-    if len(found) != len(written):
-        raise ValueError(f"{metric.title} gave {len(found)} scores for {len(written)} rows")
+    scores = metric.score(written, corpus) if written else []
+    if len(scores) != len(written):
+        raise ValueError(f"{metric.title} gave {len(scores)} scores for {len(written)} rows")
     metric.models.runtime.report(metric.title, len(written), len(written))
-    scores = dict(zip(written, found, strict=True))
-    blank = metric.minimum if len(written) < len(set(rows)) else math.nan  # it may need a model
-    return [scores.get(row, blank) for row in rows]
+    by_row = dict(zip(written, scores, strict=True))
+    by_row.update({row: metric.minimum for row in rows if row not in by_row})  # The minimum may need a model.
+    return [by_row[row] for row in rows]

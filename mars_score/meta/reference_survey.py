@@ -1,27 +1,27 @@
 """Survey of the references of a data set: figures by row, their means, and the rows to look at."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mars_score.data.checking import check_examples, check_references
 from mars_score.data.values import one_line, plain
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.fingerprints import fingerprint
+from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
 from mars_score.text import copied_share, plain_words, split_words, windows
 
 if TYPE_CHECKING:
     from mars_score.rows import Example
-    from mars_score.scorer import MarsScorer
 
-FEW = 0.3  # cosine below which two references disagree
-DUPLICATE = 0.95  # cosine from which two references say the same
+DISAGREE = 0.3  # Two references with a lower cosine disagree.
+DUPLICATE = 0.95  # Two references with this cosine or a higher one say the same.
 # Figures of a row: means over its texts or pairs of texts, NaN where there are none.
 FIGURES = {
     "words": "words of a reference",
@@ -42,7 +42,7 @@ class ReferenceRow:
     Attributes:
         row: counted from 0.
         references: of the row.
-        words: see :data:`FIGURES`; so are ``copied``, ``context_cosine``, ``lexical`` and ``embedding``.
+        words: this and the next four are described in :data:`FIGURES`.
         lowest_cosine: of two references.
         duplicates: pairs of references whose cosine is at least :data:`DUPLICATE`, by index.
     """
@@ -68,18 +68,20 @@ def reference_row(index: int, row: Example, cosine: Cosine, config: PlusConfig) 
         config: sizes of windows and of copied runs.
     """
     references, parts = row.references, windows(row.context, config.window_words)
-    pairs = list(combinations(range(len(references)), 2))
-    cosines = [cosine(references[first], references[second]) for first, second in pairs]
+    compared = references if parts else ()
+    pairs = list(combinations(references, 2))
+    cosines = [cosine(*pair) for pair in pairs]
+    indices = zip(combinations(range(len(references)), 2), cosines, strict=True)
     return ReferenceRow(
         index,
         references,
         words=mean(len(split_words(text)) for text in references),
-        copied=mean(copied_share(text, row.context, config.copied_words) for text in references if parts),
-        context_cosine=mean(max(cosine(text, part) for part in parts) for text in references if parts),
-        lexical=1 - mean(_jaccard(references[first], references[second]) for first, second in pairs),
+        copied=mean(copied_share(text, row.context, config.copied_words) for text in compared),
+        context_cosine=mean(max(cosine(text, part) for part in parts) for text in compared),
+        lexical=1 - mean(_jaccard(*pair) for pair in pairs),
         embedding=1 - mean(cosines),
         lowest_cosine=min(cosines, default=math.nan),
-        duplicates=tuple(pair for pair, value in zip(pairs, cosines, strict=True) if value >= DUPLICATE),
+        duplicates=tuple(pair for pair, value in indices if value >= DUPLICATE),
     )
 
 
@@ -90,7 +92,7 @@ def _jaccard(text: str, other: str) -> float:
 
 @dataclass(frozen=True)
 class ReferenceSurvey:
-    """The references of a data set, described.
+    """Figures of the references of a data set.
 
     Attributes:
         rows: in input order.
@@ -104,11 +106,8 @@ class ReferenceSurvey:
 
     @property
     def best(self) -> list[int]:
-        """Return the index of the reference that people rate highest, the first of equals, for each row."""
-        return [
-            max(range(len(row)), key=lambda index: (not math.isnan(row[index]), row[index]))
-            for row in self.ratings
-        ]
+        """Return for each row the index of the reference that people rate highest, the first of equals."""
+        return [int(np.nanargmax(row)) for row in self.ratings]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; what is undefined is None."""
@@ -118,11 +117,9 @@ class ReferenceSurvey:
         return {"rows": rows, "encoder": self.encoder}
 
     def tables(self) -> list[Table]:
-        """Tabulate means over rows, and the rows to look at: a table for each kind that there is."""
+        """Tabulate means over rows, and the rows to look at."""
         repeated = [row for row in self.rows if row.duplicates]
-        disagreeing = sorted(
-            (row for row in self.rows if row.lowest_cosine < FEW), key=lambda row: row.lowest_cosine
-        )
+        disagreeing = [row for row in self.rows if row.lowest_cosine < DISAGREE]
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
         values = {
             "rows": str(len(self.rows)),
@@ -132,30 +129,33 @@ class ReferenceSurvey:
             "rows whose references disagree": str(len(disagreeing)),
         }
         note = "Means over the rows where a figure is defined: diversity needs two references."
-        tables = [Table("References", note, ("", "value"), tuple(values.items()))]
-        if self.ratings:
-            tables.append(self._rating_table())
-        if repeated:
-            note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
-            pairs = [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated]
-            tables.append(_row_table("Near-duplicates", note, pairs))
-        if disagreeing:
-            note = f"Two references with a cosine below {FEW}: open-ended, or one of them is wrong."
-            texts = [(row, row.references) for row in disagreeing]
-            tables.append(_row_table("References that disagree", note, texts))
-        return tables
+        tables = [
+            Table("References", note, ("", "value"), tuple(values.items())),
+            *([self._rating_table()] if self.ratings else []),
+            _row_table(
+                "Near-duplicates",
+                f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing.",
+                [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated],
+            ),
+            _row_table(
+                "References that disagree",
+                f"Two references with a cosine below {DISAGREE}: open-ended, or one of them is wrong.",
+                [(row, row.references) for row in sorted(disagreeing, key=lambda row: row.lowest_cosine)],
+            ),
+        ]
+        return [table for table in tables if table.rows]
 
     def _rating_table(self) -> Table:
         """Tabulate the mean rating of the references at each place, and of the best of each row."""
         best = self.best
         lines = []
-        for place in range(max(map(len, self.ratings))):
-            rated = [row[place] for row in self.ratings if place < len(row) and not math.isnan(row[place])]
-            lines.append((f"reference {place + 1}", number(mean(rated)), str(len(rated)), str(best.count(place))))
-        chosen = [row[index] for row, index in zip(self.ratings, best, strict=True)]
-        lines.append(("best of each row", number(mean(chosen)), str(len(chosen)), ""))
+        for place, column in enumerate(zip_longest(*self.ratings, fillvalue=math.nan)):
+            count = sum(not math.isnan(rating) for rating in column)
+            lines.append((f"reference {place + 1}", number(mean(column)), str(count), str(best.count(place))))
+        highest = number(mean(map(np.nanmax, self.ratings)))
+        lines.append(("best of each row", highest, str(len(best)), ""))
         note = (
-            "Mean of the human ratings, their number, and rows in which a reference is the best, first of equals."
+            "Mean human rating, number of ratings, and rows in which the reference is the best, first of equals."
         )
         return Table("Ratings of references", note, ("", "rating", "rated", "best in rows"), tuple(lines))
 
@@ -191,7 +191,7 @@ def survey_references(
     """Describe the references of all rows by the encoder of a scorer.
 
     Args:
-        scorer: holds the encoder; the windows of contexts are those of its variant, or of `plus`.
+        scorer: holds the encoder, and sizes of windows and copied runs unless its variant has none.
         references: as for :meth:`MarsScorer.score`; equal ones are near-duplicates.
         contexts: as for :meth:`MarsScorer.score`.
         ratings: of the references of each row, by people; None: there are none.
@@ -201,14 +201,15 @@ def survey_references(
         TypeError, ValueError: bad input, named with its row; no rows.
         ModelUnavailableError: the encoder cannot be loaded.
     """
+    settings = dict(scorer.settings.items())
     all_references = [tuple(map(str.strip, texts)) for texts in check_references(references)]
-    checked = check_examples(all_references, contexts, use_context=scorer.settings.use_context)
-    if not checked:
+    examples = check_examples(all_references, contexts, use_context=settings["use_context"])
+    if not examples:
         raise ValueError("there are no rows")
     rated = () if ratings is None else check_ratings(ratings, all_references, where)
-    # The check has dropped equal references.
-    rows = [replace(row, references=texts) for row, texts in zip(checked, all_references, strict=True)]
-    config = PlusConfig()
+    # check_examples drops references that are equal; here they count as near-duplicates.
+    rows = [replace(row, references=texts) for row, texts in zip(examples, all_references, strict=True)]
+    config = PlusConfig(**{name: settings[name] for name in ("window_words", "copied_words") if name in settings})
     texts = {text for row in rows for text in (*row.references, *windows(row.context, config.window_words))}
     encodings = scorer.calls.encode(sorted(texts))
 
@@ -216,7 +217,7 @@ def survey_references(
         return float(encodings[text].vector @ encodings[other].vector)
 
     survey = tuple(reference_row(index, row, cosine, config) for index, row in enumerate(rows))
-    return ReferenceSurvey(survey, str(fingerprint(scorer.settings.models.encoder)), rated)
+    return ReferenceSurvey(survey, str(fingerprint(settings["encoder"])), rated)
 
 
 def _row_table(title: str, note: str, rows: Sequence[tuple[ReferenceRow, Sequence[str]]]) -> Table:

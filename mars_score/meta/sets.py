@@ -22,7 +22,7 @@ from mars_score.rows import TASKS, Row
 class RatedColumns:
     """The names of a file's columns; ``doc.question`` is in the objects of a column ``doc``.
 
-    A file may do without groups, systems, ids and single ratings where their columns are not named, and without
+    Columns of groups, systems, ids and single ratings may be missing if the user has not named them; so may
     samples and tasks.
     """
 
@@ -53,8 +53,8 @@ class RatedSet:
         groups: labels; items of a group share their context and references, and are not independent.
         systems: what wrote the candidates.
         ids: labels of the items.
-        corpus: the different references of the whole file, over which document frequencies are counted, so that a
-            sample's scores are those of the whole.
+        corpus: the different references of the whole file, for document frequencies; also for a sample of the
+            file, whose scores are then the same as in the whole.
         notices: what was left out or is missing, one sentence each.
         single_ratings: of each item; empty where the file has none.
     """
@@ -70,18 +70,15 @@ class RatedSet:
     single_ratings: list[SingleRatings] = field(default_factory=list)
 
     def where(self, kept: Sequence[bool]) -> RatedSet:
-        """Return the items of which ``kept`` is true."""
+        """Return the items where ``kept`` is true."""
         names = ("rows", "ratings", "groups", "systems", "ids", "single_ratings")
         columns: dict[str, Any] = {name: list(compress(getattr(self, name), kept)) for name in names}
         return replace(self, **columns)
 
     def sample(self, groups: int) -> RatedSet:
         """Return at most ``groups`` groups, chosen by the hash of their names, the same in every version."""
-
-        def number(group: str) -> str:
-            return hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()
-
-        chosen = set(sorted(set(self.groups), key=number)[:groups])
+        hashed = {hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest(): group for group in self.groups}
+        chosen = {hashed[key] for key in sorted(hashed)[:groups]}
         return self.where([group in chosen for group in self.groups])
 
 
@@ -91,13 +88,13 @@ def read_rated_set(
     """Read a file with one rated candidate per row; the set is named after the file.
 
     Items without a rating (null, NaN) are left out and counted. Without a column of groups, items with the same
-    context and references are a group; without one of systems, all are of one system.
+    context and references are a group; without a column of systems, all are of one system.
 
     Args:
         path: the file.
         columns: their names.
-        task: what the contexts are, of items whose column says none: one of :data:`mars_score.rows.TASKS`; None:
-            as the type of the context says.
+        task: what the contexts are (one of :data:`mars_score.rows.TASKS`) where the column of tasks does not
+            say it; None: as the type of the context says.
 
     Raises:
         TypeError, ValueError: a fault of the file, with line and column.
@@ -179,7 +176,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
 
 
 def _ratings(file: RowFile, name: str) -> list[float]:
-    """Return a column of ratings, NaN where there is none; cells of CSV files hold numbers or are empty."""
+    """Return a column of ratings, NaN for a missing one; cells of CSV files hold numbers or are empty."""
     if not file.has(name):
         file.column(name, remedy="add the ratings or name their column")
     ratings: list[float] = []
@@ -198,7 +195,7 @@ def _ratings(file: RowFile, name: str) -> list[float]:
 
 
 def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
-    """Return a column of single ratings, {} where an item has none; empty without any, as in CSV files."""
+    """Return the single ratings of each item; empty if no item has any, as in CSV files."""
     if not isinstance(name, DefaultName):
         if not file.has(name):
             file.column(name, remedy="add the single ratings or name their column")
@@ -211,14 +208,12 @@ def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
         value: Any = get_field(row, name) or {}
         by_aspect = value if isinstance(value, Mapping) else {"rating": value}
         for ratings in by_aspect.values():
-            if not isinstance(ratings, list) or not all(
-                one is None or type(one) in (int, float) for one in ratings
-            ):
+            if not isinstance(ratings, list) or not set(map(type, ratings)) <= {int, float, type(None)}:
                 fault = "must hold a list with each rater's rating (null: none), or one such list by aspect"
                 raise ValueError(f"{file.where(name)(index)} {fault}, got {value!r:.60}")
         singles.append(
             {
-                aspect: [math.nan if one is None else float(one) for one in ratings]
+                aspect: [math.nan if rating is None else float(rating) for rating in ratings]
                 for aspect, ratings in by_aspect.items()
             }
         )
@@ -226,7 +221,7 @@ def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
 
 
 def _labels(file: RowFile, name: str) -> list[str] | None:
-    """Return a column of labels; None where nobody named it and no row has it."""
+    """Return a column of labels; None if the user has not named it and no row has it."""
     if isinstance(name, DefaultName) and not file.has(name):
         return None
     return file.labels(name, remedy="give every row one")

@@ -228,8 +228,9 @@ def _pooled_kendall(items: Rated) -> float:
     """Compute Kendall's tau-b of the pairs within groups."""
     agreeing = untied_scores = untied_ratings = 0.0
     for group in np.unique(items.groups):
-        own = items.groups == group
-        x, y = (np.sign(np.subtract.outer(values, values)) for values in (items.scores[own], items.ratings[own]))
+        members = items.groups == group
+        columns = items.scores[members], items.ratings[members]
+        x, y = (np.sign(np.subtract.outer(values, values)) for values in columns)
         agreeing += float((x * y).sum())
         untied_scores += float(np.abs(x).sum())
         untied_ratings += float(np.abs(y).sum())
@@ -288,8 +289,8 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
     def differences(signs: Floats) -> Floats:
         """Return the differences where the metrics swap the groups whose sign is -1."""
         keep, swap = (1 + signs) / 2, (1 - signs) / 2
-        own, other = keep @ sums + swap @ other_sums, swap @ sums + keep @ other_sums
-        return _pearson(*own.T) - _pearson(*other.T)
+        first_sums, second_sums = keep @ sums + swap @ other_sums, swap @ sums + keep @ other_sums
+        return _pearson(*first_sums.T) - _pearson(*second_sums.T)
 
     difference = float(differences(np.ones((1, len(sums))))[0])
     if reason := too_few(first.used_groups):

@@ -38,13 +38,13 @@ def label_codes(name: str, labels: Labels | None, count: int) -> Codes:
     """
     if labels is None:
         return np.arange(count)
-    listed = list(labels)
-    if len(listed) != count:
-        raise ValueError(f"{name} must be one label per item, got {len(listed)} for {count} items")
+    labels = list(labels)
+    if len(labels) != count:
+        raise ValueError(f"{name} must be one label per item, got {len(labels)} for {count} items")
     # NumPy would turn a missing label (None, NaN) among strings into the string "nan".
-    if not any(all(isinstance(label, kind) for label in listed) for kind in (str, int | np.integer)):
+    if not any(all(isinstance(label, kind) for label in labels) for kind in (str, int | np.integer)):
         raise ValueError(f"{name} must be all strings or all integers")
-    return np.unique(np.array(listed, dtype=None if listed else np.int64), return_inverse=True)[1].astype(np.int64)
+    return np.unique(np.array(labels, dtype=None if labels else np.int64), return_inverse=True)[1].astype(np.int64)
 
 
 class ContextLabels:
@@ -120,7 +120,7 @@ def bootstrap(
     check_resampling(resamples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # undefined values are for Interval.of
-        found = stats.bootstrap(
+        result = stats.bootstrap(
             group_sums,
             lambda *drawn, axis: statistic(*(values.sum(axis) for values in drawn)),
             paired=True,
@@ -129,7 +129,7 @@ def bootstrap(
             batch=max(1, _CHUNK_SIZE // len(group_sums[0])),
             rng=seed,
         )
-    return np.asarray(found.bootstrap_distribution)
+    return np.asarray(result.bootstrap_distribution)
 
 
 def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: float = 0.95) -> Interval:
@@ -179,7 +179,7 @@ def randomise(
 
 
 def permutation_p(permuted: Floats, observed: float) -> float:
-    """Return (count + 1) / (resamples + 1), count: the values not smaller than the observed one, NaN included.
+    """Return (count + 1) / (resamples + 1), where count is of values not smaller than the observed one, or NaN.
 
     It is what ``scipy.stats.permutation_test(permutation_type="samples")`` computes, which takes 4 to 6 times as
     long and does not count undefined values.

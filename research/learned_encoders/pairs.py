@@ -15,7 +15,7 @@ import numpy as np
 
 from mars_score.data.files import Columns, DefaultName, read_rows
 from mars_score.learning.training import Floats
-from mars_score.meta.attacks import reorder, retrieve
+from mars_score.meta.agreement import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words

@@ -37,9 +37,9 @@ PEERS = {
     "bertscore": "matching.BertScore",
     "sentence_mover": "matching.SentenceMover",
     "moverscore": "matching.MoverScore",
-    "perplexity": "context_only.Perplexity",
-    "context_perplexity": "context_only.ContextPerplexity",
-    "context_cosine": "context_only.ContextCosine",
+    "perplexity": "baselines.Perplexity",
+    "context_perplexity": "baselines.ContextPerplexity",
+    "context_cosine": "baselines.ContextCosine",
     "length": "lexical.Length",
 }
 METRICS = (*VARIANTS, *PEERS)
@@ -73,7 +73,7 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
     if brackets := _BRACKETS.fullmatch(name):
         if brackets[1] == "mars":
             return MarsVariant(models, f"MARS, {brackets[2]}", brackets[2])
-        from mars_score.meta.metrics.naive import Naive
+        from mars_score.meta.metrics.baselines import Naive
 
         return Naive(models, brackets[2])
     return MarsVariant(models, *VARIANTS[name])

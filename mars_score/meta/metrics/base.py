@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """The models of a :class:`mars_score.MarsScorer`, shared by all metrics and loaded when first used.
-
-    Attributes:
-        arguments: of the scorer.
-        runtime: where models run and progress is reported.
-        calls: the cached calls of the models.
-    """
+    """The models of a :class:`mars_score.MarsScorer` and its arguments, shared by all metrics."""
 
     def __init__(self, **arguments: Any) -> None:
         from mars_score.scorer import MarsScorer
@@ -43,7 +37,7 @@ class Scoring(Protocol):
     """What any object needs to be a metric; it may have the attributes of :class:`Metric`, too."""
 
     def score(self, rows: Sequence[tuple[str, tuple[str, ...], str]], corpus: Sequence[str]) -> Sequence[float]:
-        """Return one score per row, larger is better; see :meth:`Metric.score`."""
+        """Return one score per (candidate, references, context), larger is better; see :meth:`Metric.score`."""
 
 
 class Metric(ABC):
@@ -52,7 +46,7 @@ class Metric(ABC):
     Attributes:
         title: as it is written in tables: "ROUGE-L".
         note: what a reader of a table must know, such as how the context is cut.
-        minimum: the metric's lowest value, the score of a blank candidate, which ``score`` never sees.
+        minimum: the lowest value, which a blank candidate gets.
     """
 
     title: str
@@ -76,15 +70,7 @@ class Metric(ABC):
 
 
 class OwnMetric(Metric):
-    """A user's object with a ``score`` method, with defaults for the attributes that it lacks.
-
-    ``score`` gets rows of candidate, references and context (no candidate is blank) and all references of the
-    set; it returns one number per row, larger is better. Its title is the name of its class, a blank candidate
-    scores 0.0.
-
-    Raises:
-        TypeError: it has no ``score`` method.
-    """
+    """A user's object with a ``score`` method, whose title is by default the name of its class."""
 
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
@@ -92,8 +78,8 @@ class OwnMetric(Metric):
         super().__init__(models)
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
-        for name in ("note", "minimum"):
-            setattr(self, name, getattr(scoring, name, getattr(Metric, name)))
+        self.note = getattr(scoring, "note", Metric.note)
+        self.minimum = getattr(scoring, "minimum", Metric.minimum)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the object's scores, as floats."""
@@ -102,9 +88,12 @@ class OwnMetric(Metric):
 
 
 class MarsVariant(Metric):
-    """MARS with settings of its own: ``setting=value`` joined by commas; values are JSON, or else strings.
+    """MARS with settings of its own, which override those of all metrics; of these it ignores what has no effect.
 
-    They go before the settings of all metrics, of which those are left out that have no effect with them.
+    Args:
+        models: shared by all metrics.
+        title: as it is written in tables.
+        changes: ``setting=value`` joined by commas; values are JSON, or else strings.
 
     Raises:
         ValueError, TypeError: a setting that is unknown, out of range or without effect.
@@ -113,9 +102,9 @@ class MarsVariant(Metric):
     def __init__(self, models: Models, title: str, changes: str) -> None:
         super().__init__(models)
         self.title = title
-        own = _parse_settings(changes)
-        self._has_references = own.pop("references", True)
-        self._arguments, self._settings = _merge(models.arguments, own)
+        settings = _parse_settings(changes)
+        self._uses_references = settings.pop("references", True)
+        self._arguments, self._settings = _merge(models.arguments, settings)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of :meth:`result`."""
@@ -125,43 +114,42 @@ class MarsVariant(Metric):
         """Return a scorer with these settings, which counts IDF over ``corpus`` unless it has one of its own."""
         from mars_score.scorer import MarsScorer
 
-        own: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.config.counts_idf else {}
-        return MarsScorer(**self._arguments, **own)
+        if corpus and self._settings.config.counts_idf:
+            return MarsScorer(**self._arguments, idf_corpus=corpus)
+        return MarsScorer(**self._arguments)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
-        """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
+        """Score with all details; candidates may be blank. The setting ``task`` overrides the tasks of rows."""
         scorer = scorer or self.scorer(corpus)
-        scorer.check_inputs(has_references=self._has_references)
+        scorer.check_inputs(has_references=self._uses_references)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            return scorer.score_rows([self._with_own_settings(row) for row in rows])
+            return scorer.score_rows([self._with_settings(row) for row in rows])
 
-    def _with_own_settings(self, row: Row) -> Row:
-        """Return a row without what does not count with these settings."""
+    def _with_settings(self, row: Row) -> Row:
+        """Return a row with the task of these settings, without what does not count with them."""
         settings = self._settings
-        if not self._has_references and not row.context:
-            raise ValueError(
-                f"{row.candidate!r:.60} has a blank context, and without references nothing to score by"
-            )
-        changed = replace(
+        if not self._uses_references and not row.context:
+            raise ValueError(f"the context of {row.candidate!r:.60} is blank, and references are not used")
+        counting = replace(
             row,
-            references=row.references if self._has_references else (),
+            references=row.references if self._uses_references else (),
             samples=row.samples if settings.config.takes_samples else (),
             context=row.context if settings.use_context else "",
         )
-        return with_task(changed, settings.task or (row.task if settings.use_context else "text"))
+        return with_task(counting, settings.task or (row.task if settings.use_context else "text"))
 
 
-def _merge(arguments: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
-    """Merge the arguments of all metrics and a variant's own settings; return them, and the settings they make."""
+def _merge(arguments: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
+    """Merge a variant's settings into the arguments of all metrics; return these, and the settings they make."""
     from mars_score.scorer import MarsScorer
 
     constants = {option.name for config in CONFIGS.values() for option in options_of(config)}
-    merged = {**{name: value for name, value in arguments.items() if name not in constants}, **own}
+    merged = {**{name: value for name, value in arguments.items() if name not in constants}, **changes}
     settings = MarsScorer(**merged).settings
     for name, value in arguments.items():
-        if name in constants and name not in own:
-            with suppress(ValueError):  # it has no effect with the variant's own settings
+        if name in constants and name not in changes:
+            with suppress(ValueError):  # A constant that has no effect with these changes is left out.
                 settings = MarsScorer(**merged, **{name: value}).settings
                 merged[name] = value
     return merged, settings
@@ -183,7 +171,7 @@ def _parse_settings(changes: str) -> dict[str, Any]:
 
 @contextmanager
 def extra_meta() -> Iterator[None]:
-    """Name the extra ``meta`` where a package cannot be imported within."""
+    """Name the extra ``meta`` if a package cannot be imported in the block."""
     try:
         yield
     except ModuleNotFoundError as fault:

@@ -18,7 +18,7 @@ SYSTEM_WORDNET = Path("/usr/share/wordnet")  # of the package wordnet-base of De
 def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
     """Compute sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
 
-    ``order`` is that of the longest n-grams; effective order, so that shorter texts have a score, too.
+    ``order`` is the length of the longest n-grams; shorter texts are scored by shorter ones ("effective order").
     """
     with extra_meta():
         from sacrebleu.metrics.bleu import BLEU
@@ -40,14 +40,14 @@ def rouge_l(candidate: str, references: Sequence[str]) -> float:
 
 
 class Bleu(Metric):
-    """BLEU as :func:`sentence_bleu` has it, over all references of a row at once, in [0, 1]."""
+    """BLEU by :func:`sentence_bleu` over all references of a row at once, in [0, 1]."""
 
     title = "BLEU"
     order: ClassVar[int] = 4
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of rows."""
-        return [sentence_bleu(candidate, references, self.order) / 100 for candidate, references, *_ in rows]
+        return [sentence_bleu(row.candidate, row.references, self.order) / 100 for row in rows]
 
 
 class Bleu1(Bleu):
@@ -68,18 +68,18 @@ class Chrf(Metric):
             from sacrebleu.metrics.chrf import CHRF
 
         chrf = CHRF()
-        return [chrf.sentence_score(candidate, list(references)).score / 100 for candidate, references, *_ in rows]
+        return [chrf.sentence_score(row.candidate, list(row.references)).score / 100 for row in rows]
 
 
 class RougeL(Metric):
-    """ROUGE-L as :func:`rouge_l` has it."""
+    """ROUGE-L by :func:`rouge_l`."""
 
     title = "ROUGE-L"
     note = "words are of the letters a-z and digits only"
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of rows."""
-        return [rouge_l(candidate, references) for candidate, references, *_ in rows]
+        return [rouge_l(row.candidate, row.references) for row in rows]
 
 
 class Length(Metric):
@@ -89,7 +89,7 @@ class Length(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of rows."""
-        return [float(len(split_words(candidate))) for candidate, *_ in rows]
+        return [float(len(split_words(row.candidate))) for row in rows]
 
 
 class Meteor(Metric):
@@ -115,7 +115,7 @@ class Meteor(Metric):
             from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
         class PlainWordNet(WordNetCorpusReader):  # type: ignore[misc]
-            """Does without the files that only other uses need, and that Debian does not have."""
+            """Does without the files that METEOR does not need and Debian does not have."""
 
             def open(self, file: str) -> Any:
                 """Open a file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
@@ -145,5 +145,7 @@ class Meteor(Metric):
             from nltk.tokenize import wordpunct_tokenize
             from nltk.translate.meteor_score import meteor_score
 
-        words = [([*map(wordpunct_tokenize, row[1])], wordpunct_tokenize(row[0])) for row in rows]
-        return [float(meteor_score(*texts, wordnet=self.wordnet)) for texts in words]
+        def words(row: Row) -> tuple[list[list[str]], list[str]]:
+            return [wordpunct_tokenize(text) for text in row.references], wordpunct_tokenize(row.candidate)
+
+        return [float(meteor_score(*words(row), wordnet=self.wordnet)) for row in rows]

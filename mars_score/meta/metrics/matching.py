@@ -4,9 +4,10 @@ import math
 import string
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from mars_score.text import sentences
 CHUNK_SIZE = 128  # rows whose token vectors are in memory together
 _STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
 Floats = NDArray[np.floating[Any]]
-Weight = Callable[[int], float]  # of a token id
+Mask = NDArray[np.bool_]
 Bag = tuple[Floats, Floats]  # positive weights that sum to 1, (points,), and vectors, (points, dimensions)
 
 
@@ -40,18 +41,14 @@ class Tokens:
     """
 
     ids: Sequence[int]
-    special: NDArray[np.bool_]
+    special: Mask
     words: Sequence[str]
-    starts_word: NDArray[np.bool_]
+    starts_word: Mask
     vectors: Floats
 
 
 class TokenEncoder:
-    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass.
-
-    Raises:
-        ModelUnavailableError: the encoder has no transformer, or its tokenizer does not know the places of tokens.
-    """
+    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass."""
 
     def __init__(self, encoder: Any, batch_size: int | None = None) -> None:
         if not (hasattr(encoder[0], "auto_model") and getattr(encoder.tokenizer, "is_fast", False)):
@@ -64,36 +61,34 @@ class TokenEncoder:
     def tokenize(self, texts: Sequence[str]) -> Any:
         """Tokenize texts, without white space around them."""
         limit = {"truncation": True, "max_length": self._encoder.max_seq_length}
-        return self._encoder.tokenizer([text.strip() for text in texts], return_special_tokens_mask=True, **limit)
+        return self._encoder.tokenizer([text.strip() for text in texts], **limit)
 
     def encode(self, texts: Collection[str]) -> dict[str, Tokens]:
         """Encode each different text; those of similar length share a forward pass."""
         texts = list(dict.fromkeys(texts))
         with ordinary_mode(), exclusive(self._encoder):
             vectors = self._batch.map(self._vectors, [text.strip() for text in texts], len)
-        tokenized = self.tokenize(texts)
-        return {text: _tokens(text.strip(), tokenized, index, vectors[index]) for index, text in enumerate(texts)}
+        tokenized = self.tokenize(texts).encodings
+        return {
+            text: _tokens(text.strip(), *parts) for text, *parts in zip(texts, tokenized, vectors, strict=True)
+        }
 
     def _vectors(self, texts: list[str]) -> list[Floats]:
-        outputs = self._encoder.encode(
-            texts, batch_size=len(texts), prompt="", output_value=None, show_progress_bar=False
-        )
-        vectors = [output["token_embeddings"][output["attention_mask"].bool()] for output in outputs]
-        return [one.to("cpu", torch.promote_types(one.dtype, torch.float32)).numpy() for one in vectors]
+        options = {"prompt": "", "output_value": None, "show_progress_bar": False}
+        outputs = self._encoder.encode(texts, batch_size=len(texts), **options)
+        states = [output["token_embeddings"][output["attention_mask"].bool()] for output in outputs]
+        return [state.to("cpu", torch.promote_types(state.dtype, torch.float32)).numpy() for state in states]
 
 
-def _tokens(text: str, tokenized: Any, index: int, vectors: Floats) -> Tokens:
-    special = np.array(tokenized["special_tokens_mask"][index], dtype=bool)
-    words, starts_word = [""] * len(special), np.zeros(len(special), dtype=bool)
-    previous = None
-    for token, word in enumerate(tokenized.word_ids(index)):
-        if special[token]:
-            continue
-        starts_word[token] = word != previous
-        span = tokenized.word_to_chars(index, word) if word != previous else None
-        words[token] = text[span.start : span.end].strip() if span else words[token - 1]
-        previous = word
-    return Tokens(tokenized["input_ids"][index], special, words, starts_word, vectors)
+def _tokens(text: str, tokenized: Any, vectors: Floats) -> Tokens:
+    numbers = tokenized.word_ids  # None for special tokens
+    return Tokens(
+        tokenized.ids,
+        np.array(tokenized.special_tokens_mask, dtype=bool),
+        ["" if word is None else text[slice(*tokenized.word_to_chars(word))].strip() for word in numbers],
+        np.array([word not in (None, before) for before, word in pairwise([None, *numbers])], dtype=bool),
+        vectors,
+    )
 
 
 def _unit(vectors: Floats) -> Floats:
@@ -112,7 +107,7 @@ class TokenMetric(Metric):
         return TokenEncoder(self.models.calls.encoder(), self.models.runtime.encoder_batch_size)
 
     @abstractmethod
-    def represent(self, texts: Collection[str], corpus: Sequence[str]) -> dict[str, Any]:
+    def represent(self, texts: Collection[str]) -> dict[str, Any]:
         """Return what is compared of each text."""
 
     @abstractmethod
@@ -125,11 +120,11 @@ class TokenMetric(Metric):
         for start in range(0, len(rows), CHUNK_SIZE):
             self.models.runtime.report(self.title, start, len(rows))
             chunk = rows[start : start + CHUNK_SIZE]
-            texts = dict.fromkeys(text for candidate, references, *_ in chunk for text in (candidate, *references))
-            found = self.represent(texts, corpus)
+            different = dict.fromkeys(text for row in chunk for text in (row.candidate, *row.references))
+            texts = self.represent(different)
             scores += [
-                max(self.similarity(found[candidate], found[reference]) for reference in references)
-                for candidate, references, *_ in chunk
+                max(self.similarity(texts[row.candidate], texts[reference]) for reference in row.references)
+                for row in chunk
             ]
         self.models.runtime.report(self.title, len(rows), len(rows))
         return scores
@@ -138,10 +133,9 @@ class TokenMetric(Metric):
 class BertScore(TokenMetric):
     """BERTScore's F1 (Zhang et al. 2020) of greedily matched tokens, without IDF or rescaling.
 
-    As in the package ``bert-score``, tokens may match special tokens, which do not count themselves, and a text
-    with none but special tokens scores 0. That package is not used: it needs a folder (the encoder may be an
-    object), and where texts are padded it takes 0 for the cosine of a token whose cosines are all negative, so
-    that a row's score would depend on its neighbours (by up to 8e-5 on 300 rows of QGEval).
+    As in the package ``bert-score``, tokens may match special tokens, which do not count themselves. That package
+    is not used: it needs a folder (the encoder may be an object), and takes padding for tokens with a cosine of 0,
+    so that a row's score depends on its neighbours (by up to 8e-5 on 300 rows of QGEval).
     """
 
     title = "BERTScore"
@@ -150,16 +144,12 @@ class BertScore(TokenMetric):
         "its own list only); texts cut at the encoder's window; best over the references"
     )
 
-    def represent(
-        self, texts: Collection[str], corpus: Sequence[str]
-    ) -> dict[str, tuple[Floats, NDArray[np.bool_]]]:
+    def represent(self, texts: Collection[str]) -> dict[str, tuple[Floats, Mask]]:
         """Return unit vectors of tokens, and which of these are not special."""
-        tokens = self.encoder.encode(texts)
-        return {text: (_unit(one.vectors), ~one.special) for text, one in tokens.items()}
+        encoded = self.encoder.encode(texts)
+        return {text: (_unit(tokens.vectors), ~tokens.special) for text, tokens in encoded.items()}
 
-    def similarity(
-        self, candidate: tuple[Floats, NDArray[np.bool_]], reference: tuple[Floats, NDArray[np.bool_]]
-    ) -> float:
+    def similarity(self, candidate: tuple[Floats, Mask], reference: tuple[Floats, Mask]) -> float:
         """Compute F1."""
         (vectors, counted), (reference_vectors, reference_counted) = candidate, reference
         if not (counted.any() and reference_counted.any()):
@@ -188,9 +178,8 @@ def movers_distance(first: Bag, second: Bag) -> float:
 class MoverScore(TokenMetric):
     """1 - the earth mover's distance of two texts' tokens (Zhao et al. 2019), as in ``moverscore_v2.py``.
 
-    A text is the bag of its tokens' unit vectors, weighted by IDF; of the pieces of a word only the first
-    counts, and punctuation not at all; a text with nothing else weighs its tokens equally. Unit vectors are at
-    most 2 apart: scores are in [-1, 1].
+    A text is the bag of its tokens' unit vectors, weighted by IDF. Only the first piece of a word counts, and no
+    punctuation; if nothing else is left, tokens have equal weights. Unit vectors are at most 2 apart.
     """
 
     title = "MoverScore"
@@ -200,39 +189,35 @@ class MoverScore(TokenMetric):
         "count); stop words count, as by the original's default; best over the references"
     )
     minimum = -1.0
-    _counted: tuple[Sequence[str], int, Counter[int]] | None = None  # the last corpus, its size and frequencies
 
-    def represent(self, texts: Collection[str], corpus: Sequence[str]) -> dict[str, Bag | None]:
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """Count the texts of the corpus that hold each token, and return the similarities."""
+        texts = self.encoder.tokenize(corpus)["input_ids"] if corpus else []
+        self._size, self._frequencies = len(texts), Counter(token for ids in texts for token in set(ids))
+        return super().score(rows, corpus)
+
+    def represent(self, texts: Collection[str]) -> dict[str, Bag | None]:
         """Return bags; None for a text without tokens."""
-        weight = self._weights(corpus)
-        return {text: self._bag(tokens, weight) for text, tokens in self.encoder.encode(texts).items()}
+        return {text: self._bag(tokens) for text, tokens in self.encoder.encode(texts).items()}
 
     def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
         """Return a number in [-1, 1]."""
         return -1.0 if candidate is None or reference is None else 1 - movers_distance(candidate, reference)
 
-    def _weights(self, corpus: Sequence[str]) -> Weight:
-        """Return the original's IDF of a token: log((N + 1) / (df + 1)), df of N texts holding it."""
-        if self._counted is None or self._counted[0] is not corpus:
-            texts = self.encoder.tokenize(corpus)["input_ids"] if corpus else []
-            self._counted = corpus, len(texts), Counter(token for ids in texts for token in set(ids))
-        _, count, frequencies = self._counted
-        return lambda token: math.log((count + 1) / (frequencies[token] + 1))
-
-    def _bag(self, tokens: Tokens, weight: Weight) -> Bag | None:
-        own = (~tokens.special).astype(np.float64)
-        counted = own * tokens.starts_word * [word not in string.punctuation for word in tokens.words]
-        rare = counted * [weight(token) for token in tokens.ids]
-        weights = next((weights for weights in (rare, counted, own) if weights.any()), None)
+    def _bag(self, tokens: Tokens) -> Bag | None:
+        in_words = (~tokens.special).astype(np.float64)
+        counted = in_words * tokens.starts_word * [word not in string.punctuation for word in tokens.words]
+        by_idf = counted * [math.log((self._size + 1) / (self._frequencies[token] + 1)) for token in tokens.ids]
+        weights = next((weights for weights in (by_idf, counted, in_words) if weights.any()), None)
         return None if weights is None else bag(weights, _unit(tokens.vectors))
 
 
 class SentenceMover(TokenMetric):
     """Sentence Mover's Similarity (Clark et al. 2019), S+WMS: exp(-d), d the distance of words and sentences.
 
-    A text is a bag of word vectors, each of weight 1, and of sentence vectors, which are the means of their
-    words' and weigh as many. As in the original, each sentence is encoded on its own, vectors keep their lengths,
-    and words with other than letters and stop words are left out, unless nothing else is there.
+    A text is a bag of word vectors, each of weight 1, and of sentence vectors: the mean of a sentence's words,
+    with their number as weight. As in the original, each sentence is encoded on its own, vectors keep their
+    lengths, and stop words and words with other signs than letters are left out, unless nothing else is left.
     """
 
     title = "Sentence Mover's"
@@ -241,7 +226,7 @@ class SentenceMover(TokenMetric):
         "spaCy's English stop words (the original: NLTK's); best over the references"
     )
 
-    def represent(self, texts: Collection[str], corpus: Sequence[str]) -> dict[str, Bag | None]:
+    def represent(self, texts: Collection[str]) -> dict[str, Bag | None]:
         """Return bags; None for a text without tokens."""
         split = {text: sentences(text) for text in texts}
         tokens = self.encoder.encode([sentence for parts in split.values() for sentence in parts])

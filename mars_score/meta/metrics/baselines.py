@@ -1,10 +1,11 @@
-"""The paper's naive baseline: MARS with infills of a masked language model, such as RoBERTa."""
+"""Baselines by models: cosine with the context, perplexity, and the paper's MARS with a masked language model."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -12,15 +13,65 @@ from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
 from mars_score.infilling.plain import allowed_tokens, cut_context, decode, encode, encode_pieces, fit, is_whole
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
+from mars_score.metrics.plus import PlusConfig
 from mars_score.models.calls import ModelCalls
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode, pick_device, position_limit
+from mars_score.text import as_prose
 
 if TYPE_CHECKING:
     from mars_score.metrics.paper import PaperConfig, Template
     from mars_score.rows import Row
 
 _WINDOW = 512  # tokens, where the model does not say how many it can take
+
+
+class ContextCosine(Metric):
+    """Cosine of the candidate with its context; 0 where one of them is blank."""
+
+    title = "cosine with context (cut)"
+    note = "the context is one text; the encoder is given the beginning that fits its window"
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """Return the cosines of sentence vectors."""
+        pairs = [(row.candidate, as_prose(row.context)) for row in rows]
+        encodings = self.models.calls.encode([text for pair in pairs if pair[1].strip() for text in pair])
+        return [
+            float(encodings[candidate].vector @ encodings[context].vector) if context.strip() else 0.0
+            for candidate, context in pairs
+        ]
+
+
+class Perplexity(Metric):
+    """Minus the perplexity of a candidate's tokens after begin-of-text: -exp(-mean log probability)."""
+
+    title = "-perplexity"
+    note = "under the preset's language model after begin-of-text alone; at least minus the size of the vocabulary"
+    kind: ClassVar[str] = "alone"  # of the log probabilities
+
+    @cached_property
+    def minimum(self) -> float:  # type: ignore[override]
+        """The perplexity of a uniform guess."""
+        return -float(self.models.calls.language_model().vocabulary)
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """Return the perplexities."""
+        pairs = [(row.context, row.candidate) for row in rows]
+        # With the limit of variant "plus", so that what it computed comes from the cache.
+        log_p = self.models.calls.log_probability(pairs, PlusConfig().max_context_tokens)
+        return [-math.exp(-getattr(log_p[pair], self.kind)) for pair in pairs]
+
+
+class ContextPerplexity(Perplexity):
+    """Minus the perplexity of a candidate's tokens after the context and a space."""
+
+    title = "-perplexity given context"
+    note = (
+        "under the preset's language model given the context and a space; the context is cut from its end to "
+        f"{PlusConfig().max_context_tokens} tokens, or to what the window leaves; at least minus the size of the "
+        "vocabulary"
+    )
+    kind = "given_context"
 
 
 class Naive(Metric):
@@ -47,12 +98,7 @@ class Naive(Metric):
 
 
 class MaskedInfills(ModelCalls):
-    """The calls of a scorer's models, with infills of a masked language model, which are not stored.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: its tokenizer is not byte-level, so that it loses white space.
-    """
+    """The calls of a scorer's models, with infills of a masked language model, which are not stored."""
 
     def __init__(self, calls: ModelCalls, name: str) -> None:
         super().__init__(calls.models, calls.runtime)
@@ -97,8 +143,8 @@ class MaskedInfills(ModelCalls):
         infills, position = [], len(before)
         for piece in pieces:
             if piece.is_blank:
-                own_logits = logits[position : position + len(piece.ids)].cpu()
-                infills.append(self._most_likely(own_logits, piece.text, template.reference))
+                masks = logits[position : position + len(piece.ids)].cpu()
+                infills.append(self._most_likely(masks, piece.text, template.reference))
             position += len(piece.ids)
         cut = len(infills) < len(template.blanks)
         return FilledTemplate(template.fill(infills).strip(), context_cut, reference_cut=cut)

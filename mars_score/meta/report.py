@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mars_score.atomic import write_whole
 from mars_score.data.files import row_line
-from mars_score.meta.agreement import MARS, Agreement
+from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.resampling import Interval
@@ -37,7 +37,7 @@ def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> 
     folder = Path(folder)
     (folder / "scores").mkdir(parents=True, exist_ok=True)
     for name, result in evaluation.sets.items():
-        write_whole(folder / "scores" / f"{name}.jsonl", "".join(map(row_line, result.score_rows())))
+        write_whole(folder / "scores" / f"{name}.jsonl", "".join(map(row_line, result.items())))
     write_whole(folder / "results.json", json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=1) + "\n")
     write_whole(folder / "report.md", _markdown(evaluation))
     return folder / "report.md"
@@ -62,7 +62,7 @@ def _markdown(evaluation: MetaEvaluation) -> str:
 
 
 def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
-    """Yield what was evaluated, what was left out, and how metrics use texts, a line each."""
+    """Yield lines: what was evaluated, what was left out, and how metrics use texts."""
     results = evaluation.sets.values()
     items = sum(len(result.data.rows) for result in results)
     groups = sum(len(set(result.data.groups)) for result in results)
@@ -71,7 +71,7 @@ def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
     yield from (f"skipped: {failure}" for failure in evaluation.failures())
     yield from evaluation.notices()
     yield from rater_lines(evaluation)
-    scored = [one.metric for result in results for one in result.metrics.values() if not one.failure]
+    scored = [scores.metric for result in results for scores in result.metrics.values() if not scores.failure]
     yield from sorted({f"{metric.title}: {metric.note}" for metric in scored if metric.note})
     for name, result in evaluation.sets.items():
         if MARS in result.metrics and result.metrics[MARS].signature:
@@ -104,9 +104,9 @@ def _metric_table(
 def main_table(evaluation: MetaEvaluation) -> Table:
     """Tabulate Pearson's r at each set's main level, and how many items it rests on: what to look at first."""
     within = [name for name, result in evaluation.sets.items() if result.level == "within_groups"]
-    note = "Pearson correlation with the human ratings over all items"
-    note += f" ({', '.join(within)}: within groups)" if within else ""
-    note += ". Mean: over the sets with a value."
+    exceptions = f" ({', '.join(within)}: within groups)" if within else ""
+    note = f"Pearson correlation with the human ratings over all items{exceptions}. "
+    note += "Mean: over the sets with a value."
     table = _metric_table(evaluation, "Agreement with people", note, SetResult.pearson)
     items = ("n", *(str(len(result.data.rows)) for result in evaluation.sets.values()), "")
     return replace(table, rows=(*table.rows, items))
@@ -135,32 +135,25 @@ def _with_interval(value: float, ends: Interval) -> str:
 
 
 def _intervals_table(evaluation: MetaEvaluation) -> Table:
-    def cell(result: SetResult, metric: str) -> str:
-        return _with_interval(result.pearson(metric), result.agreements[metric].interval)
-
-    rows = tuple(
-        (title, *(cell(result, metric) for result in evaluation.sets.values()))
-        for metric, title in evaluation.titles.items()
-    )
+    rows = []
+    for name, title in evaluation.titles.items():
+        results = evaluation.sets.values()
+        cells = (_with_interval(result.pearson(name), result.agreements[name].interval) for result in results)
+        rows.append((title, *cells))
     note = f"Percentile bootstrap, {evaluation.resamples} resamples of whole groups, seed {evaluation.seed}."
-    return Table("95 % confidence intervals", note, ("metric", *evaluation.sets), rows)
+    return Table("95 % confidence intervals", note, ("metric", *evaluation.sets), tuple(rows))
 
 
-def _system_table(evaluation: MetaEvaluation, name: str) -> Table:
+def _system_table(evaluation: MetaEvaluation, set_name: str) -> Table:
     """Tabulate Pearson's r over the items of each system of a set."""
-    result = evaluation.sets[name]
+    result, rows = evaluation.sets[set_name], []
     systems = sorted(set(result.data.systems))
-
-    def cell(agreement: Agreement, system: str) -> str:
-        return _with_interval(agreement.per_system[system].value, agreement.system_intervals[system])
-
-    rows = tuple(
-        (title, *(cell(result.agreements[metric], system) for system in systems))
-        for metric, title in evaluation.titles.items()
-    )
+    for name, title in evaluation.titles.items():
+        values, intervals = result.agreements[name].per_system, result.agreements[name].system_intervals
+        rows.append((title, *(_with_interval(values[system].value, intervals[system]) for system in systems)))
     items = len(result.data.rows) / len(systems)
     note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
-    return Table(f"Per system: {name}", note, ("metric", *systems), rows)
+    return Table(f"Per system: {set_name}", note, ("metric", *systems), tuple(rows))
 
 
 def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
@@ -168,26 +161,22 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
     attacked = {name: result.attacks[attack] for name, result in evaluation.sets.items()}
     counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
 
+    def share(result: SetResult, name: str) -> float:
+        return result.agreements[name].robustness[attack].share
+
     def change(result: SetResult, name: str) -> float:
         robustness = result.agreements[name].robustness[attack]
         return robustness.after.value - robustness.before.value
 
-    return (
-        _metric_table(
-            evaluation,
-            f"Candidates scored above their own attack: {attack}",
-            f"{_ATTACKS[attack]}. Items: {counts}. Ties count as failures.",
-            lambda result, name: result.agreements[name].robustness[attack].share,
-        ),
-        _metric_table(
-            evaluation,
-            f"Change of Pearson's r under attack: {attack}",
-            "Correlation of the attacks' scores with the ratings of the texts they come from, minus that of "
-            "the candidates, over the same items: a metric that sees through the attack loses much.",
-            change,
-            signed,
-        ),
+    title = f"Candidates scored above their own attack: {attack}"
+    note = f"{_ATTACKS[attack]}. Items: {counts}. Ties count as failures."
+    shares = _metric_table(evaluation, title, note, share)
+    title = f"Change of Pearson's r under attack: {attack}"
+    note = (
+        "Correlation of the attacks' scores with the ratings of the texts they come from, minus that of the "
+        "candidates, over the same items: a metric that sees through the attack loses much."
     )
+    return shares, _metric_table(evaluation, title, note, change, signed)
 
 
 def _difference_table(evaluation: MetaEvaluation) -> Table:
