@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from mars_score.data.checking import check_candidates
 from mars_score.data.values import plain
 from mars_score.errors import Notices
 from mars_score.results import MarsResult
-from mars_score.rows import Example, Row
+from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.signature import Signature
 from mars_score.stats.resampling import (
@@ -192,9 +192,9 @@ def rank_systems(
         scorer: holds models and settings.
         systems: candidates by name of the system, one per row.
         references: as for :meth:`MarsScorer.score`.
-        contexts: likewise.
-        samples: likewise; or ``"others"``: those of each candidate are the other systems' texts for the row.
-            Scores then depend on which systems take part, and the signature says so.
+        contexts: as for :meth:`MarsScorer.score`.
+        samples: as for :meth:`MarsScorer.score`; or ``"others"``: those of each candidate are the other
+            systems' texts for the row. Scores then depend on which systems take part, and the signature says so.
         tasks: as for :meth:`MarsScorer.score`.
         groups: one label per row, strings or integers; rows of a group (a document) are drawn together. None: rows
             of one context are, and each row without a context is a group.
@@ -209,25 +209,74 @@ def rank_systems(
         TypeError, ValueError: bad input, named with its row, before any model is loaded; fewer than two systems.
         ModelUnavailableError: a model cannot be loaded.
     """
-    if len(systems) < 2:
-        raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
-    check_resampling(resamples, confidence)
     from_others = isinstance(samples, str) and samples == "others"
     if from_others:
         scorer.check_inputs(has_references=references is not None, has_samples=True)
-    candidates, examples = _check(scorer, systems, references, contexts, None if from_others else samples, tasks)
-    labels = ContextLabels().of(example.context for example in examples) if groups is None else groups
-    codes = label_codes("groups", labels, len(examples))
-    result = scorer.score_rows(_rows(candidates, examples, from_others=from_others))
+    candidates = {
+        name: check_candidates(column, where=f"systems[{name!r}][{{}}]".format) for name, column in systems.items()
+    }
+    columns = {f"systems[{name!r}]": column for name, column in candidates.items()}
+    examples = scorer.check_examples(references, contexts, None if from_others else samples, tasks, **columns)
+    rows = {
+        name: [example.with_candidate(text) for example, text in zip(examples, column, strict=True)]
+        for name, column in candidates.items()
+    }
+    return rank_rows(
+        scorer,
+        rows,
+        samples_from_others=from_others,
+        groups=groups,
+        confidence=confidence,
+        resamples=resamples,
+        where=where,
+    )
+
+
+def rank_rows(
+    scorer: MarsScorer,
+    systems: Mapping[str, Sequence[Row]],
+    *,
+    samples_from_others: bool = False,
+    groups: Labels | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    where: Callable[[str, int], str] = "{}[{}]".format,
+) -> SystemRanking:
+    """Rank systems by checked rows; see :func:`rank_systems`.
+
+    Args:
+        scorer: holds models and settings.
+        systems: rows by name of the system, which differ in their candidates alone.
+        samples_from_others: whether the samples of each candidate are the other systems' texts for the row.
+        groups: as for :func:`rank_systems`.
+        confidence: of the intervals.
+        resamples: of the tests.
+        where: names a row of a system, from 0, in the notices.
+
+    Raises:
+        ValueError: no rows, or fewer than two systems.
+        ModelUnavailableError: a model cannot be loaded.
+    """
+    if len(systems) < 2:
+        raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
+    check_resampling(resamples, confidence)
+    names, columns = list(systems), list(systems.values())
+    first, count = columns[0], len(columns[0])
+    if not first:
+        raise ValueError("there are no rows to compare")
+    labels = ContextLabels().of(row.context for row in first) if groups is None else groups
+    codes = label_codes("groups", labels, count)
+    scored = _with_samples(columns) if samples_from_others else columns
+    result = scorer.score_rows(list(chain.from_iterable(scored)))
     signature = result.signature
-    if from_others:
+    if samples_from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    scores = dict(zip(candidates, np.reshape(result.scores, (-1, len(examples))).tolist(), strict=True))
-    notices = _count_notices(result, list(candidates), where)
+    scores = dict(zip(names, np.reshape(result.scores, (-1, count)).tolist(), strict=True))
+    notices = _count_notices(result, names, where)
     ranked = sorted(
         (
-            SystemScore(name, tuple(own), mean_interval(own, codes, confidence=confidence))
-            for name, own in scores.items()
+            SystemScore(name, tuple(values), mean_interval(values, codes, confidence=confidence))
+            for name, values in scores.items()
         ),
         key=lambda system: -sum(system.scores),
     )
@@ -237,7 +286,7 @@ def rank_systems(
     return SystemRanking(
         systems=tuple(ranked),
         pairs=_pairs(ranked, codes, confidence, resamples),
-        rows=tuple(_compared_rows(examples, candidates, ranked)),
+        rows=tuple(_compared_rows(systems, ranked)),
         groups=group_count,
         confidence=confidence,
         resamples=resamples,
@@ -246,47 +295,21 @@ def rank_systems(
     )
 
 
-def _check(
-    scorer: MarsScorer, systems: Mapping[str, Any], references: Any, contexts: Any, samples: Any, tasks: Any
-) -> tuple[dict[str, list[str]], list[Example]]:
-    """Check all columns; return the candidates of each system, and what they are compared with."""
-    candidates = {
-        name: check_candidates(column, where=f"systems[{name!r}][{{}}]".format) for name, column in systems.items()
-    }
-    columns = {f"systems[{name!r}]": column for name, column in candidates.items()}
-    examples = scorer.check_examples(references, contexts, samples, tasks, **columns)
-    if not examples:
-        raise ValueError("there are no rows to compare")
-    return candidates, examples
+def _with_samples(columns: Sequence[Sequence[Row]]) -> Iterator[list[Row]]:
+    """Yield the rows of each system with the other systems' texts as samples, without blank ones."""
+    texts = [[row.candidate for row in same] for same in zip(*columns, strict=True)]
+    for system, rows in enumerate(columns):
+        yield [
+            replace(row, samples=tuple(dict.fromkeys(filter(None, [*same[:system], *same[system + 1 :]]))))
+            for row, same in zip(rows, texts, strict=True)
+        ]
 
 
-def _rows(candidates: Mapping[str, Sequence[str]], examples: Sequence[Example], *, from_others: bool) -> list[Row]:
-    """Return the rows of one system after another, if asked for with the others' texts as samples."""
-    columns = list(candidates.values())
-    rows = [
-        example.with_candidate(text) for column in columns for example, text in zip(examples, column, strict=True)
-    ]
-    if not from_others:
-        return rows
-    return [replace(row, samples=samples) for row, samples in zip(rows, _texts_of_others(columns), strict=True)]
-
-
-def _texts_of_others(columns: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the texts of the other systems for each candidate, system by system; none of them blank."""
-    return [
-        tuple(dict.fromkeys(text for index, text in enumerate(row) if index != system and text))
-        for system in range(len(columns))
-        for row in zip(*columns, strict=True)
-    ]
-
-
-def _compared_rows(
-    examples: Sequence[Example], candidates: Mapping[str, Sequence[str]], ranked: Sequence[SystemScore]
-) -> Iterator[ComparedRow]:
-    for number, example in enumerate(examples):
-        texts = tuple(candidates[system.name][number] for system in ranked)
+def _compared_rows(systems: Mapping[str, Sequence[Row]], ranked: Sequence[SystemScore]) -> Iterator[ComparedRow]:
+    for number, same in enumerate(zip(*(systems[system.name] for system in ranked), strict=True)):
+        texts = tuple(row.candidate for row in same)
         scores = tuple(system.scores[number] for system in ranked)
-        yield ComparedRow(number, example.context, example.references, texts, scores)
+        yield ComparedRow(number, same[0].context, same[0].references, texts, scores)
 
 
 def _pairs(

@@ -184,7 +184,7 @@ def test_tasks_are_those_of_rows_unless_a_variant_says_another(tiny):
     rows = [Row("it was late", ("late it was",), "a context", task=task) for task in TASKS]
 
     def terms(name):
-        return [[term.name for term in row.terms] for row in make_metric(name, models).result(rows, ()).rows]
+        return [[term.name for term in row.terms] for row in make_metric(name, models).result(rows, ()).row_scores]
 
     assert ["likelihood" in names for names in terms("mars_plus")] == [True, True, False, True]
     assert ["sentences" in names for names in terms("mars_plus")] == [False, False, False, True]

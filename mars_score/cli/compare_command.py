@@ -74,23 +74,20 @@ def run(args: argparse.Namespace) -> None:
 
 def _rank(args: argparse.Namespace, files: Mapping[str, RowFile], rows: Sequence[Sequence[Row]]) -> SystemRanking:
     """Rank the systems by the files and rows of each, with the options of the command."""
-    names, (first_file, *_), (first_rows, *_) = input_columns(args), files.values(), rows
-    samples: Any = "others" if args.samples_from_others else None
-    if args.samples_column:
-        samples = [row.samples for row in first_rows]
+    first = next(iter(files.values()))
     remedy = "add it or name another with --group-column"
-    groups = first_file.labels(args.group_column, remedy=remedy) if args.group_column else None
-    from mars_score.compare import rank_systems
+    groups = first.labels(args.group_column, remedy=remedy) if args.group_column else None
+    has_samples = bool(args.samples_column or args.samples_from_others)
+    from mars_score.compare import rank_rows
     from mars_score.scorer import MarsScorer
 
     with progress_bars(quiet=args.quiet) as progress, scoring():  # The result repeats the notices.
-        return rank_systems(
-            MarsScorer(**scorer_arguments(args), progress=progress),
-            {name: [row.candidate for row in of_file] for name, of_file in zip(files, rows, strict=True)},
-            [row.references for row in first_rows] if names.reference else None,
-            [row.context for row in first_rows] if names.context else None,
-            samples=samples,
-            tasks=[row.task for row in first_rows],
+        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
+        scorer.check_inputs(has_references=bool(input_columns(args).reference), has_samples=has_samples)
+        return rank_rows(
+            scorer,
+            dict(zip(files, rows, strict=True)),
+            samples_from_others=args.samples_from_others,
             groups=groups,
             confidence=args.confidence,
             resamples=args.resamples,
@@ -160,7 +157,12 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
                 fault = f"{other.where(name)(number)} differs from {first.line(number)}"
                 raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
         _check_lengths(*sorted((first, other), key=lambda file: len(file.rows)))
-    return files, rows
+    samples = [row.samples for row in rows[0]]
+    return files, [list(map(_with_samples, same, samples)) for same in rows]
+
+
+def _with_samples(row: Row, samples: tuple[str, ...]) -> Row:
+    return replace(row, samples=samples)
 
 
 def _check_lengths(shorter: RowFile, longer: RowFile) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from mars_score.data.checking import check_examples, check_references
 from mars_score.data.values import one_line, plain
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.fingerprints import fingerprint
+from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
 from mars_score.text import copied_share, plain_words, split_words, windows
-
-if TYPE_CHECKING:
-    from mars_score.rows import Example
 
 DISAGREE = 0.3  # Two references with a lower cosine disagree.
 DUPLICATE = 0.95  # Two references with this cosine or a higher one say the same.
