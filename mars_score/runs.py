@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.cache import digest, store_folder
 from mars_score.data.cells import CellKinds
-from mars_score.data.files import Columns, RowFile, read_chunks
-from mars_score.data.writers import Writable, naming
+from mars_score.data.reading import Columns, RowFile, read_chunks
+from mars_score.data.writing import Writable, naming
 from mars_score.errors import Notices
 from mars_score.metrics.paper import Idf
 from mars_score.models.tagger import Tagger

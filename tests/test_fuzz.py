@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from mars_score.data.files import row_line
 from mars_score.data.readers import stream_rows
+from mars_score.data.reading import row_line
 from mars_score.data.validation import check_candidates, check_contexts, check_references
 from mars_score.data.values import is_blank, plain
-from mars_score.data.writers import convert
+from mars_score.data.writing import convert
 from mars_score.errors import MarsWarning
 from mars_score.scorer import MarsScorer
 from mars_score.text import normalise

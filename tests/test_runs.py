@@ -27,9 +27,9 @@ from pyarrow import parquet
 from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.cli import main
-from mars_score.data.files import read_chunks
 from mars_score.data.readers import stream_rows
-from mars_score.data.writers import RUN_PREFIX, is_stream, naming, temporary_folder
+from mars_score.data.reading import read_chunks
+from mars_score.data.writing import RUN_PREFIX, is_stream, naming, temporary_folder
 from mars_score.errors import BLANK, WorkerError
 from mars_score.rows import Row
 from mars_score.workers import RowAction, in_processes, worker_of
@@ -241,14 +241,14 @@ def test_small_files_do_not_fill_memory(tmp_path, name):
 
 
 def test_files_that_are_held_whole_have_a_limit(tmp_path, failing, monkeypatch):
-    monkeypatch.setattr("mars_score.data.files.LARGEST_FILE", 50_000)
+    monkeypatch.setattr("mars_score.data.reading.LARGEST_FILE", 50_000)
     path = write(tmp_path / "rows.jsonl", make_rows(200))
     error = failing("compare", path, path, "--variant", "fast")
     assert re.match(rf"{re.escape(str(path))}:\d+: over 50,000 bytes of rows", error)
 
 
 def test_chunks_have_a_limit_of_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("mars_score.data.files._LARGEST_CHUNK", 5000)
+    monkeypatch.setattr("mars_score.data.reading._LARGEST_CHUNK", 5000)
     path = write(tmp_path / "rows.jsonl", make_rows(40))
     sizes = [len(chunk.rows) for chunk in read_chunks(path, 30)]
     assert sum(sizes) == 40

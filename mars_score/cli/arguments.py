@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from mars_score.data.files import Columns, DefaultName
+from mars_score.data.reading import Columns, DefaultName
 from mars_score.meta.sets import RatedColumns
 from mars_score.options import Option, options_of
 from mars_score.presets import DEFAULT_PRESET, PRESETS

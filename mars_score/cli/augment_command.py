@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.data.writers import write
+    from mars_score.data.writing import write
 
     with complete_run(args, "augment") as (a_run, folder):
         notices = a_run.notices()

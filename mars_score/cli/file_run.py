@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @contextmanager
 def complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
     """Give a run that has computed everything, and its folder, which is removed at the end of the block."""
-    from mars_score.data.writers import run_folder
+    from mars_score.data.writing import run_folder
     from mars_score.runs import Run
 
     with readable_again(args) as shown, run_folder(args.out) as folder:
@@ -44,7 +44,7 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     if args.file != "-":
         yield str
         return
-    from mars_score.data.writers import naming, temporary_folder
+    from mars_score.data.writing import naming, temporary_folder
 
     with temporary_folder("mars-stdin-") as folder:
         args.file = path = str(folder / "rows")  # The first line tells the format.

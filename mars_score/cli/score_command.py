@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     for option in ("json", "detailed", "explain"):
         if args.out == "-" and getattr(args, option):
             raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
-    from mars_score.data.writers import naming, write
+    from mars_score.data.writing import naming, write
 
     with complete_run(args, "score") as (a_run, folder):
         summary = a_run.summary(args.explain)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mars_score.data.files import Columns, DefaultName, read_rows
+from mars_score.data.reading import Columns, DefaultName, read_rows
 from mars_score.features import token_recall, widened_tokens
 from mars_score.learning.ratings import Floats
 from mars_score.meta.metrics.base import extra_meta

@@ -13,7 +13,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.files import Columns, DefaultName, RowFile, read_rows
+from mars_score.data.reading import Columns, DefaultName, RowFile, read_rows
 from mars_score.data.values import get_field
 from mars_score.rows import TASKS, Row
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.files import RowFile, row_line
 from mars_score.data.readers import delimiter_of, stream_rows
+from mars_score.data.reading import RowFile, row_line
 from mars_score.data.values import whole
 
 STDOUT = "-"  # as a name of an output
