@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mars_score.data.validation import check_candidates, check_rows
-from mars_score.data.values import is_blank, plain
+from mars_score.data.writing import plain
 from mars_score.errors import Notices
 from mars_score.results import MarsResult
 from mars_score.rows import Row
@@ -28,6 +28,7 @@ from mars_score.stats.resampling import (
     mean_p,
     too_few,
 )
+from mars_score.text import is_blank
 
 
 @dataclass(frozen=True)

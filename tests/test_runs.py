@@ -25,11 +25,11 @@ from jsonl import read, write
 from pyarrow import parquet
 
 from mars_score import MarsScorer
+from mars_score.atomic import naming, temporary_folder
 from mars_score.cache import ResultStore
 from mars_score.cli import main
-from mars_score.data.readers import stream_rows
-from mars_score.data.reading import read_chunks
-from mars_score.data.writing import RUN_PREFIX, is_stream, naming, temporary_folder
+from mars_score.data.reading import read_chunks, read_rows
+from mars_score.data.writing import RUN_PREFIX, is_stream
 from mars_score.errors import BLANK, WorkerError
 from mars_score.rows import Row
 from mars_score.workers import RowAction, in_processes, worker_of
@@ -122,7 +122,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
     texts = ("id", "rank", "mars", "aspects") if ".csv" in name or ".tsv" in name else ()  # cells are texts
-    assert list(stream_rows(out)) == [
+    assert read_rows(out).rows == [
         {key: json.dumps(value) if key in texts else value for key, value in row.items()} for row in read(expected)
     ]
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
@@ -313,7 +313,7 @@ def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
     rows = [{**row, "meta": meta} for row, meta in zip(make_rows(4), metas, strict=True)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.parquet"
     assert score_words(path, "--out", out) == 0
-    written = [row["meta"] for row in stream_rows(out)]
+    written = [row["meta"] for row in read_rows(out).rows]
     assert [meta["uint64"] for meta in written] == [None, 1, None, None]
     assert written[3]["struct<>"] == metas[3]["struct<>"]
 
@@ -330,7 +330,7 @@ def test_an_integer_that_no_float_equals_and_fractions(tmp_path, monkeypatch, fa
     assert error.startswith(f"{path}:{1 if large_first else 3}: column 'number' holds an integer of over 53 bits")
     write(path, [{**row, "number": 2**53 + 1} for row in make_rows(3)])
     assert score_words(path, "--out", out) == 0
-    assert [row["number"] for row in stream_rows(out)] == [2**53 + 1] * 3
+    assert [row["number"] for row in read_rows(out).rows] == [2**53 + 1] * 3
 
 
 # Stopped and begun again

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
-from mars_score.data.reading import RowFile, read_rows, row_line
-from mars_score.data.values import one_line
+from mars_score.data.reading import RecordFile, read_rows
+from mars_score.data.writing import row_line
 from mars_score.progress import progress_bars
 from mars_score.rows import Row
 from mars_score.tables import MISSING, Table
+from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
@@ -141,7 +142,7 @@ def _write_example(folder: Path) -> list[str]:
     return paths
 
 
-def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
+def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
     """Read ``args.files`` and check their rows, which are compared with those of the first.
 
     Raises:
@@ -157,9 +158,10 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
         rows.append(replace(names, samples=None).rows(with_tasks, task=task))
         for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
             if (row.references, row.context) != (expected.references, expected.context):
-                name = args.context_column if row.references == expected.references else args.reference_column
+                field = "context" if row.references == expected.references else "reference"
+                column = names.found_in(other).names[field]
                 raise ValueError(
-                    f"{other.where(name)(number)} differs from {first.line(number)}; all files need the same "
+                    f"{other.where(column)(number)} differs from {first.line(number)}; all files need the same "
                     "references and contexts, row by row"
                 )
         shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
@@ -171,7 +173,7 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
     return files, rows
 
 
-def _with_tasks(file: RowFile, column: str, rows: Sequence[Row]) -> RowFile:
+def _with_tasks(file: RecordFile, column: str, rows: Sequence[Row]) -> RecordFile:
     """Return a file whose column of tasks says those of ``rows``, which decide whether lines of contexts count."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
@@ -185,7 +187,7 @@ def _names(files: Sequence[str]) -> list[str]:
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
 
 
-def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RowFile]) -> None:
+def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RecordFile]) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most, of ``files`` by system.
 
     As "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
@@ -241,7 +243,7 @@ def _ends(interval: Interval) -> str:
     return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
 
 
-def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RowFile]) -> Iterator[str]:
+def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RecordFile]) -> Iterator[str]:
     """Yield the rows that differ most, each with its line in every file and its texts."""
     rows = ranking.most_different(count)
     if rows:

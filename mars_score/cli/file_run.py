@@ -44,7 +44,7 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     if args.file != "-":
         yield str
         return
-    from mars_score.data.writing import naming, temporary_folder
+    from mars_score.atomic import naming, temporary_folder
 
     with temporary_folder("mars-stdin-") as folder:
         args.file = path = str(folder / "rows")  # The first line tells the format.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
 from mars_score.cli.file_run import complete_run
 from mars_score.cli.printing import print_error, print_line
-from mars_score.data.values import one_line
+from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     for option in ("json", "detailed", "explain"):
         if args.out == "-" and getattr(args, option):
             raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
-    from mars_score.data.writing import naming, write
+    from mars_score.atomic import naming
+    from mars_score.data.writing import write
 
     with complete_run(args, "score") as (a_run, folder):
         summary = a_run.summary(args.explain)

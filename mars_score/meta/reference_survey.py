@@ -10,11 +10,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from mars_score.data.validation import check_references, check_rows
-from mars_score.data.values import one_line, plain
+from mars_score.data.writing import plain
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.fingerprints import fingerprint
 from mars_score.tables import Table, mean, number
-from mars_score.text import copied_share, plain_words, split_words, windows
+from mars_score.text import copied_share, one_line, plain_words, split_words, windows
 
 if TYPE_CHECKING:
     from mars_score.rows import Row
