@@ -509,16 +509,19 @@ def test_a_parquet_file_without_rows(tmp_path):
         read_rows(tmp_path / "rows.parquet")
 
 
-def test_gzip_on_standard_input(tmp_path):
+def test_gzip_is_told_by_the_first_bytes(tmp_path):
     path = tmp_path / "standard input"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
     assert read_rows(path).rows == [{"a": "1", "b": "2"}]
 
 
-def test_long_lists_are_read_entry_by_entry(tmp_path):
+def test_long_lists_are_read_up_to_a_limit(tmp_path, monkeypatch):
     rows = [{"a": "\u05e9" * (number % 70) * 97, "b": ["]", '"', "\\"]} for number in range(500)]
     for indent in (None, 1):
         (tmp_path / "rows.json").write_text(
             json.dumps(rows, ensure_ascii=bool(indent), indent=indent), encoding="utf-8"
         )
         assert read_rows(tmp_path / "rows.json").rows == rows
+    monkeypatch.setattr("mars_score.data.reading.LONGEST_LIST", 1000)
+    with pytest.raises(ValueError, match=r"rows.json: a JSON list of over 1,000 bytes, .*; write one object"):
+        read_rows(tmp_path / "rows.json")

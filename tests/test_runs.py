@@ -278,8 +278,8 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"reference": ["a", "b"]}, "out.parquet", "Parquet cannot hold these rows"),
         ({"id": 2**63}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
         ({"id": 10**30}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
-        ({"meta": {}}, "out.parquet", "Parquet cannot hold column 'meta'"),
-        ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold column 'meta'"),
+        ({"meta": {}}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct type 'meta'"),
+        ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct"),
         ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
         ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
@@ -308,7 +308,7 @@ def test_columns_of_parquet_that_json_does_not_have(tmp_path, failing):
 @pytest.mark.usefixtures("word_models")
 def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
     """Names of fields say nothing of their types."""
-    monkeypatch.setattr("mars_score.runs._CHECKED_TOGETHER", 1)
+    monkeypatch.setattr("mars_score.data.writing._ROW_GROUP_SIZE", 1)
     metas = [{}, {"uint64": 1, "struct<>": {}}, {"struct<>": {"a": [{}]}}, {"struct<>": {"a": [{"b": 2}]}}]
     rows = [{**row, "meta": meta} for row, meta in zip(make_rows(4), metas, strict=True)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.parquet"
@@ -321,13 +321,13 @@ def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("word_models")
 @pytest.mark.parametrize("large_first", [False, True])
 def test_an_integer_that_no_float_equals_and_fractions(tmp_path, monkeypatch, failing, large_first):
-    """In rows that are checked apart; alone such integers are written."""
-    monkeypatch.setattr("mars_score.runs._CHECKED_TOGETHER", 1)
+    """In groups of rows that are written apart; alone such integers are written."""
+    monkeypatch.setattr("mars_score.data.writing._ROW_GROUP_SIZE", 1)
     numbers = [2**53 + 1, 3, 1.5] if large_first else [1.5, 3, 2**53 + 1]
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.parquet"
     write(path, [{**row, "number": number} for row, number in zip(make_rows(3), numbers, strict=True)])
     error = failing("score", path, "--out", out)
-    assert error.startswith(f"{path}:{1 if large_first else 3}: column 'number' holds an integer of over 53 bits")
+    assert error.startswith(f"{out}: Parquet cannot hold these rows (Integer value 9007199254740993")
     write(path, [{**row, "number": 2**53 + 1} for row in make_rows(3)])
     assert score_words(path, "--out", out) == 0
     assert [row["number"] for row in read_rows(out).rows] == [2**53 + 1] * 3
