@@ -21,7 +21,7 @@ from mars_score.errors import MarsWarning
 try:
     from starlette.middleware import Middleware
 
-    from mars_score.data.files import read_rows
+    from mars_score.data.reading import read_rows
     from mars_score.explanation import CSS as WORDS_CSS
     from space import limits
     from space.answer import Answerer

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.common import fresh_store, parser, progress, report
 from mars_score import MarsResult, MarsScorer
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 from mars_score.settings import DEFAULT_VARIANT
 
 

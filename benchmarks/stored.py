@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 from mars_score.models.wheels import wheel_folder
 from mars_score.settings import resolve_settings
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

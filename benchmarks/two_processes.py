@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.common import in_turns, median_ratio, medians, parse, report, speed_parser
 from benchmarks.streaming import MARS, different_rows, write_rows
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 
 OPTIONS = ["--preset", "mini", "--variant", "fast", "--no-store", "--quiet"]
 SPINNING = {"OMP_WAIT_POLICY": "ACTIVE"}

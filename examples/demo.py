@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mars_score import MarsScorer
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 

@@ -1,10 +1,16 @@
-"""Files and folders that are there whole or not at all, and folders that only their owner can read."""
+"""Files and folders: whole or not there at all, for their owner alone, or for as long as a process runs."""
 
+import errno
 import os
 import shutil
+import socket
+import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))  # errors of a full disk
 
 
 @contextmanager
@@ -36,3 +42,45 @@ def make_private(folder: Path) -> None:
     """Make a folder that only its owner can read; one that is there keeps its mode, parents have the usual one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextmanager
+def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """Make a folder for this process, removed at the end; also remove those of processes that were killed.
+
+    Args:
+        prefix: of its name, which also names machine and process.
+        parent: where it is made; None: the system's folder of temporary files.
+    """
+    parent = Path(parent or tempfile.gettempdir())
+    machine = f"{prefix}{zlib.crc32(socket.gethostname().encode()):08x}-"
+    for left in parent.glob(f"{machine}*"):
+        process = left.name.removeprefix(machine).partition("-")[0]
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{machine}{os.getpid()}-", dir=parent) as folder:
+        yield Path(folder)
+
+
+def _is_alive(process: int) -> bool:
+    """Tell whether a process of this machine is alive, or belongs to somebody else."""
+    if os.name != "posix":  # There a signal of 0 ends the process.
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an error of a full disk name the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None

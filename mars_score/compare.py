@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mars_score.data.checking import check_candidates
-from mars_score.data.values import plain
+from mars_score.data.writing import plain
 from mars_score.errors import Notices
 from mars_score.results import MarsResult
 from mars_score.rows import Row

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Notice(Enum):
@@ -83,6 +84,14 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, MarsWarning, stacklevel=level)
+
+
+def brief(value: Any) -> str:
+    """Return the type of a value and the start of its representation, for an error."""
+    try:
+        return f"{type(value).__name__} ({value!r:.60})"
+    except RecursionError:
+        return f"{type(value).__name__} (nested too deeply to be shown)"
 
 
 @dataclass

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from mars_score.data.values import brief
+from mars_score.errors import brief
 from mars_score.explanation import Explanation
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer

@@ -19,10 +19,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from mars_score.atomic import naming
 from mars_score.cache import digest, store_folder
-from mars_score.data.cells import CellKinds
-from mars_score.data.files import Columns, RowFile, read_chunks
-from mars_score.data.writers import Writable, naming
+from mars_score.data.frames import CellKinds
+from mars_score.data.reading import Columns, RecordFile, read_chunks
+from mars_score.data.writing import Writable
 from mars_score.errors import Notice, Notices
 from mars_score.metrics.paper import Idf, PaperConfig
 from mars_score.models.tagger import Tagger
@@ -52,7 +53,7 @@ class Chunk(NamedTuple):
         rows: the same rows, checked; examples where they are to be augmented.
     """
 
-    file: RowFile
+    file: RecordFile
     rows: Sequence[Any]
 
 
@@ -141,7 +142,7 @@ class InputFile:
             raise
         self._check_state()
 
-    def _chunk(self, file: RowFile) -> Chunk:
+    def _chunk(self, file: RecordFile) -> Chunk:
         if self._found is None:
             self._found = self.columns.found_in(file)
         file = self._found.parse_cells(file, self._kinds)
@@ -265,7 +266,7 @@ class Run:
         """Check all rows, and that ``out`` can hold them, before any model is loaded, and count IDF."""
         settings = self._scorer.settings
         counter = _IdfCounter(Tagger(settings.language))
-        writable = None if out is None else Writable(out, ADDED[self._action.name])
+        writable = None if out is None else Writable(out, ADDED[self._action.name], self._results.parent)
         for chunk in self._input.chunks(_CHECKED_TOGETHER):
             if writable is not None:
                 writable.check(chunk.file)

@@ -42,6 +42,7 @@ _FORMAT = regex.compile(
     r"|(?<![^\x00-\u024f])[\u200c\u200d]",
     regex.V1,
 )
+_INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width characters, controls, spaces
 
 
 def normalise(text: str, *, keep_lines: bool = False) -> str:
@@ -63,6 +64,25 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
         paragraphs = _PARAGRAPH_BREAK.split(text)
         text = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
     return _SPACES.sub(" ", text).strip()
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a text shows nothing: it is empty, or all whitespace and zero-width characters."""
+    text = text.strip()
+    return not text or (not text.isascii() and all(unicodedata.category(sign) in _INVISIBLE for sign in text))
+
+
+def whole(text: str) -> str:
+    """Replace unpaired surrogates, which UTF-8 cannot hold, by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def one_line(text: str, length: int | None = None) -> str:
+    """Remove line breaks and control characters, and cut the text to ``length`` characters with an ellipsis."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return line if length is None or len(line) <= length else line[: length - 1] + "…"
 
 
 # Words

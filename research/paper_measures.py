@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mars_score import MarsScorer
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 from mars_score.meta.agreement import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models

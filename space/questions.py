@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mars_score.data import values
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.split import SPLIT_MODELS
 from mars_score.models.wheels import is_wheel, wheel_folder
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
+from mars_score.text import is_blank
+from mars_score.text import whole as without_surrogates
 from space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
@@ -133,12 +134,12 @@ def read_question(
     context = _encodable(context or "")
     columns = zip(LIMITS, (references, candidates, samples), strict=True)
     sent = {name: _read_texts(name, column) for name, column in columns}
-    texts = {name: tuple(text for text in lines if not values.is_blank(text)) for name, lines in sent.items()}
+    texts = {name: tuple(text for text in lines if not is_blank(text)) for name, lines in sent.items()}
     _check_texts(context, texts)
     left_out = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
     notices = (
         f"{left_out} blank line{' was' if left_out == 1 else 's were'} left out." if left_out else "",
-        "The context is empty, so only the references count." if values.is_blank(context) else "",
+        "The context is empty, so only the references count." if is_blank(context) else "",
         "" if texts["references"] else WITHOUT_REFERENCES,
     )
     fields: dict[str, Any] = {**texts, **_check_settings(settings or {})}
@@ -148,7 +149,7 @@ def read_question(
 def _check_texts(context: str, texts: Mapping[str, Sequence[str]]) -> None:
     if not texts["candidates"]:
         raise Refused("Please give at least one candidate: a text to score.")
-    if values.is_blank(context) and not texts["references"]:
+    if is_blank(context) and not texts["references"]:
         raise Refused("Please say what the candidates are scored by: give a context, references, or both.")
     _check_length("The context has", [context], CONTEXT_CHARACTERS)
     for name, (limit, length) in LIMITS.items():
@@ -182,7 +183,7 @@ def _check_length(what: str, texts: Sequence[str], limit: int) -> None:
 
 def _encodable(text: str) -> str:
     """Replace NUL and unpaired surrogates, which cannot be encoded, by U+FFFD."""
-    return values.whole(text).replace("\0", "\ufffd")
+    return without_surrogates(text).replace("\0", "\ufffd")
 
 
 def _read_texts(name: str, value: Any) -> list[str]:

@@ -19,13 +19,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mars_score.data.checking import check_candidates, check_contexts, check_references
-from mars_score.data.files import row_line
-from mars_score.data.readers import stream_rows
-from mars_score.data.values import is_blank, plain
-from mars_score.data.writers import convert
+from mars_score.data.reading import read_rows
+from mars_score.data.writing import convert, plain, row_line
 from mars_score.errors import MarsWarning
 from mars_score.scorer import MarsScorer
-from mars_score.text import normalise
+from mars_score.text import is_blank, normalise
 
 
 def cases(quick, full):
@@ -85,7 +83,7 @@ def same(one, other):
 
 def read_or_refused(path):
     """The rows of a file, or None if they are refused with a ValueError of one line that names it."""
-    rows = result_or_fault(list, stream_rows(path))
+    rows = result_or_fault(lambda: read_rows(path).rows)
     if type(rows) is list:
         assert rows
         assert all(type(row) is dict for row in rows)
@@ -185,7 +183,7 @@ def test_written_rows_are_read_as_they_were(count, kind, names, tmp_path):
     def check(rows):
         for name in names:
             lines.write_text("".join(map(row_line, rows)), encoding="utf-8", newline="")
-            read = list(stream_rows(convert(lines, name).rename(tmp_path / name)))
+            read = read_rows(convert(lines, name).rename(tmp_path / name)).rows
             expected = [plain(row) for row in rows]  # without NaN and infinities
             assert (
                 same(read, expected) if kind is JSON_ROWS else read == expected
@@ -426,12 +424,12 @@ def test_the_command(count, tmp_path, word_models, run):
             return
         assert code == 0
         rows = []
-        for row in stream_rows(path):
+        for row in read_rows(path).rows:
             given = row["prediction"]
             row = json.loads(json.dumps(row), parse_constant=lambda _: None)  # JSON has no NaN and no infinities
             candidates = given if type(given) is list else [given]
             rows += [{**row, "prediction": one, "mars": 0, "aspects": 0} for one in candidates]
-        scored = list(stream_rows(out))
+        scored = read_rows(out).rows
         assert same([{**row, "mars": 0, "aspects": 0} for row in scored], rows)
         assert all(math.isfinite(row["mars"]) for row in scored)
         if as_json:

@@ -17,11 +17,9 @@ from pyarrow import parquet
 
 import mars_score
 from mars_score import MarsScorer
-from mars_score.data.cells import value_of_cell
 from mars_score.data.checking import check_candidates, check_contexts, check_references, check_rows
-from mars_score.data.frames import columns_of
-from mars_score.data.readers import file_rows, stream_rows
-from mars_score.data.values import get_field
+from mars_score.data.frames import columns_of, get_field, value_of_cell
+from mars_score.data.reading import read_records, read_rows
 from mars_score.errors import MarsWarning, Notice
 from mars_score.text import as_prose, windows
 
@@ -449,20 +447,20 @@ def test_faults_in_a_stream(tiny):
 def test_a_list_in_a_file(tmp_path, text):
     path = tmp_path / "rows.json"
     path.write_text(text, encoding="utf-8")
-    assert list(stream_rows(path)) == ROWS
+    assert read_rows(path).rows == ROWS
 
 
 def test_a_saved_data_set(tmp_path):
     rows = TABLES["datasets"]()
     rows.save_to_disk(str(tmp_path / "rows"))
-    assert list(stream_rows(tmp_path / "rows")) == list(rows)
+    assert read_rows(tmp_path / "rows").rows == list(rows)
 
 
 @pytest.mark.parametrize("text", ["a,b\r\n1,x y\r\n", "a\tb\n1\tx y\n", "a;b\n1;x y\n", '{"a": "1", "b": "x y"}'])
 def test_the_first_line_tells_formats_apart_where_a_name_does_not(tmp_path, text):
     path = tmp_path / "standard input"
     path.write_text("\ufeff" + text, encoding="utf-8", newline="")
-    assert list(stream_rows(path)) == [{"a": "1", "b": "x y"}]
+    assert read_rows(path).rows == [{"a": "1", "b": "x y"}]
 
 
 QUOTES = [
@@ -477,8 +475,8 @@ def test_quotes_of_tsv_are_letters(tmp_path, end):
     path = tmp_path / "rows.tsv"
     lines = ["\t".join(row) for row in [("prediction", "reference", "context"), *QUOTES]]
     path.write_text(end.join(lines) + end, newline="")
-    assert [tuple(row.values()) for row in stream_rows(path)] == QUOTES
-    assert [row.number + 1 for row in file_rows(path)] == [2, 3, 4]
+    assert [tuple(row.values()) for row in read_rows(path).rows] == QUOTES
+    assert [row.number + 1 for row in read_records(path)] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -493,37 +491,39 @@ def test_quotes_of_tsv_are_letters(tmp_path, end):
 def test_rows_are_named_by_their_lines(tmp_path, name, text, lines):
     path = tmp_path / name
     path.write_text(text, newline="")
-    assert [row.number + 1 for row in file_rows(path)] == lines
-    assert [row.values["a"] for row in file_rows(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
+    assert [row.number + 1 for row in read_records(path)] == lines
+    assert [row.values["a"] for row in read_records(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
 
 
 @pytest.mark.parametrize(("end", "remedy"), [("csv", 'remove it; a blank cell is ""'), ("tsv", "remove it$")])
 def test_a_blank_line_in_a_file_of_one_column_may_be_meant_as_a_cell(tmp_path, end, remedy):
     path = tmp_path / f"rows.{end}"
     path.write_text("a\n1\n2\n\n\n")
-    assert list(stream_rows(path)) == [{"a": "1"}, {"a": "2"}]
+    assert read_rows(path).rows == [{"a": "1"}, {"a": "2"}]
     path.write_text("a\n1\n\n2\n")
     with pytest.raises(ValueError, match=f"rows.{end}:3: the line is blank; {remedy}"):
-        list(stream_rows(path))
+        read_rows(path)
 
 
 def test_a_parquet_file_without_rows(tmp_path):
     parquet.write_table(pa.table({"prediction": pa.array([], pa.string())}), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match=r"rows.parquet: the file holds no rows; give one that has some"):
-        list(stream_rows(tmp_path / "rows.parquet"))
+        read_rows(tmp_path / "rows.parquet")
 
 
-def test_gzip_on_standard_input(tmp_path):
+def test_gzip_is_told_by_the_first_bytes(tmp_path):
     path = tmp_path / "standard input"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    with pytest.raises(ValueError, match=r"compressed by gzip.* decompress it first: gunzip -c FILE \| mars .* -"):
-        list(stream_rows(path))
+    assert read_rows(path).rows == [{"a": "1", "b": "2"}]
 
 
-def test_long_lists_are_read_entry_by_entry(tmp_path):
+def test_long_lists_are_read_up_to_a_limit(tmp_path, monkeypatch):
     rows = [{"a": "\u05e9" * (number % 70) * 97, "b": ["]", '"', "\\"]} for number in range(500)]
     for indent in (None, 1):
         (tmp_path / "rows.json").write_text(
             json.dumps(rows, ensure_ascii=bool(indent), indent=indent), encoding="utf-8"
         )
-        assert list(stream_rows(tmp_path / "rows.json")) == rows
+        assert read_rows(tmp_path / "rows.json").rows == rows
+    monkeypatch.setattr("mars_score.data.reading.LONGEST_LIST", 1000)
+    with pytest.raises(ValueError, match=r"rows.json: a JSON list of over 1,000 bytes, .*; write one object"):
+        read_rows(tmp_path / "rows.json")

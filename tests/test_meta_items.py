@@ -3,7 +3,7 @@
 import jsonl
 import pytest
 
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 from mars_score.meta.sets import RatedColumns, read_rated_set, read_rated_sets
 from mars_score.rows import Row
 

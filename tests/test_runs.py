@@ -25,11 +25,11 @@ from jsonl import read, write
 from pyarrow import parquet
 
 from mars_score import MarsScorer
+from mars_score.atomic import naming, temporary_folder
 from mars_score.cache import ResultStore
 from mars_score.cli import main
-from mars_score.data.files import read_chunks
-from mars_score.data.readers import stream_rows
-from mars_score.data.writers import RUN_PREFIX, is_stream, naming, temporary_folder
+from mars_score.data.reading import read_chunks, read_rows
+from mars_score.data.writing import RUN_PREFIX, is_stream
 from mars_score.errors import Notice, WorkerError
 from mars_score.rows import Row
 from mars_score.workers import RowAction, in_processes, worker_of
@@ -122,7 +122,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
     texts = ("id", "rank", "mars", "aspects") if ".csv" in name or ".tsv" in name else ()  # cells are texts
-    assert list(stream_rows(out)) == [
+    assert read_rows(out).rows == [
         {key: json.dumps(value) if key in texts else value for key, value in row.items()} for row in read(expected)
     ]
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
@@ -241,14 +241,14 @@ def test_small_files_do_not_fill_memory(tmp_path, name):
 
 
 def test_files_that_are_held_whole_have_a_limit(tmp_path, failing, monkeypatch):
-    monkeypatch.setattr("mars_score.data.files.LARGEST_FILE", 50_000)
+    monkeypatch.setattr("mars_score.data.reading.LARGEST_FILE", 50_000)
     path = write(tmp_path / "rows.jsonl", make_rows(200))
     error = failing("compare", path, path, "--variant", "fast")
     assert re.match(rf"{re.escape(str(path))}:\d+: over 50,000 bytes of rows", error)
 
 
 def test_chunks_have_a_limit_of_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("mars_score.data.files._LARGEST_CHUNK", 5000)
+    monkeypatch.setattr("mars_score.data.reading._LARGEST_CHUNK", 5000)
     path = write(tmp_path / "rows.jsonl", make_rows(40))
     sizes = [len(chunk.rows) for chunk in read_chunks(path, 30)]
     assert sum(sizes) == 40
@@ -278,8 +278,8 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"reference": ["a", "b"]}, "out.parquet", "Parquet cannot hold these rows"),
         ({"id": 2**63}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
         ({"id": 10**30}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
-        ({"meta": {}}, "out.parquet", "Parquet cannot hold column 'meta'"),
-        ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold column 'meta'"),
+        ({"meta": {}}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct type 'meta'"),
+        ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct"),
         ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
         ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
@@ -308,12 +308,12 @@ def test_columns_of_parquet_that_json_does_not_have(tmp_path, failing):
 @pytest.mark.usefixtures("word_models")
 def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
     """Names of fields say nothing of their types."""
-    monkeypatch.setattr("mars_score.runs._CHECKED_TOGETHER", 1)
+    monkeypatch.setattr("mars_score.data.writing._ROW_GROUP_SIZE", 1)
     metas = [{}, {"uint64": 1, "struct<>": {}}, {"struct<>": {"a": [{}]}}, {"struct<>": {"a": [{"b": 2}]}}]
     rows = [{**row, "meta": meta} for row, meta in zip(make_rows(4), metas, strict=True)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.parquet"
     assert score_words(path, "--out", out) == 0
-    written = [row["meta"] for row in stream_rows(out)]
+    written = [row["meta"] for row in read_rows(out).rows]
     assert [meta["uint64"] for meta in written] == [None, 1, None, None]
     assert written[3]["struct<>"] == metas[3]["struct<>"]
 
@@ -321,16 +321,16 @@ def test_an_object_of_parquet_has_fields_in_a_later_row(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("word_models")
 @pytest.mark.parametrize("large_first", [False, True])
 def test_an_integer_that_no_float_equals_and_fractions(tmp_path, monkeypatch, failing, large_first):
-    """In rows that are checked apart; alone such integers are written."""
-    monkeypatch.setattr("mars_score.runs._CHECKED_TOGETHER", 1)
+    """In groups of rows that are written apart; alone such integers are written."""
+    monkeypatch.setattr("mars_score.data.writing._ROW_GROUP_SIZE", 1)
     numbers = [2**53 + 1, 3, 1.5] if large_first else [1.5, 3, 2**53 + 1]
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.parquet"
     write(path, [{**row, "number": number} for row, number in zip(make_rows(3), numbers, strict=True)])
     error = failing("score", path, "--out", out)
-    assert error.startswith(f"{path}:{1 if large_first else 3}: column 'number' holds an integer of over 53 bits")
+    assert error.startswith(f"{out}: Parquet cannot hold these rows (Integer value 9007199254740993")
     write(path, [{**row, "number": 2**53 + 1} for row in make_rows(3)])
     assert score_words(path, "--out", out) == 0
-    assert [row["number"] for row in stream_rows(out)] == [2**53 + 1] * 3
+    assert [row["number"] for row in read_rows(out).rows] == [2**53 + 1] * 3
 
 
 # Stopped and begun again

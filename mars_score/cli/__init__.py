@@ -20,10 +20,10 @@ from mars_score.cli import (
     score_command,
     train_command,
 )
-from mars_score.data.values import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.running import set_passive_omp_wait
 from mars_score.progress import hide_library_output
+from mars_score.text import one_line
 from mars_score.version import __version__
 
 COMMANDS = (

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from mars_score.data.files import Columns, DefaultName
-from mars_score.meta.sets import RatedColumns
+from mars_score.data.reading import Columns
+from mars_score.meta.sets import DEFAULT_NAMES, RatedColumns
 from mars_score.options import Option, options_of
 from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import GROUPS, SETTING_NAMES
@@ -42,7 +42,7 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
     group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
-        group.add_argument(f"--{column}-column", metavar="NAME", default=DefaultName(column), help=text)
+        group.add_argument(f"--{column}-column", metavar="NAME", help=text)
     if "prediction" in columns:
         text = "column of texts that others than the scored system wrote for the context: one, or a list"
         group.add_argument("--samples-column", metavar="NAME", help=text)
@@ -54,17 +54,22 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
 
 def input_columns(args: argparse.Namespace) -> Columns:
     """Return the columns that the options name."""
-    reference = None if getattr(args, "no_references", False) else args.reference_column
-    context = args.context_column if getattr(args, "use_context", True) else None
-    others = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples", "task"))
-    return Columns(reference, context, *others)
+    fields = ("reference", "context", "prediction", "samples", "task")
+    names = {field: getattr(args, f"{field}_column") for field in fields if hasattr(args, f"{field}_column")}
+    unnamed = frozenset(field for field in fields[:3] if field in names and names[field] is None)
+    names |= {field: field for field in unnamed}
+    if getattr(args, "no_references", False):
+        names["reference"] = None
+    if not getattr(args, "use_context", True):
+        names["context"] = None
+    return Columns(**names, unnamed=unnamed)
 
 
 def add_rated_options(parser: argparse.ArgumentParser) -> None:
     """Add the columns of a file of rated candidates, and which data sets compare within groups."""
     group = parser.add_argument_group("columns")
     for column in dataclasses.fields(RatedColumns):
-        text = f"column of the {column.name} (default: {column.default or 'none'})"
+        text = f"column of the {column.name} (default: {column.default or DEFAULT_NAMES.get(column.name, 'none')})"
         names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
         group.add_argument(*names, metavar="NAME", default=column.default, help=text)
     text = "data sets (named after their files) whose ratings compare within a group only"
@@ -86,7 +91,7 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     if args.file != "-":
         yield str
         return
-    from mars_score.data.writers import naming, temporary_folder
+    from mars_score.atomic import naming, temporary_folder
 
     with temporary_folder("mars-stdin-") as folder:
         args.file = path = str(folder / "rows")  # The first line tells the format.

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
-from mars_score.data.files import RowFile, read_rows, row_line
-from mars_score.data.values import one_line
+from mars_score.data.reading import RecordFile, read_rows
+from mars_score.data.writing import row_line
 from mars_score.progress import progress_bars
 from mars_score.rows import Row
 from mars_score.tables import MISSING, Table
+from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
@@ -72,7 +73,9 @@ def run(args: argparse.Namespace) -> None:
     print(json.dumps(result))  # in ASCII: safe on any terminal
 
 
-def _rank(args: argparse.Namespace, files: Mapping[str, RowFile], rows: Sequence[Sequence[Row]]) -> SystemRanking:
+def _rank(
+    args: argparse.Namespace, files: Mapping[str, RecordFile], rows: Sequence[Sequence[Row]]
+) -> SystemRanking:
     """Rank the systems by the files and rows of each, with the options of the command."""
     first = next(iter(files.values()))
     remedy = "add it or name another with --group-column"
@@ -136,7 +139,7 @@ def _write_example(folder: Path) -> list[str]:
     return paths
 
 
-def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
+def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
     """Read ``args.files`` and check their rows.
 
     Raises:
@@ -153,8 +156,9 @@ def _read(args: argparse.Namespace) -> tuple[list[RowFile], list[list[Row]]]:
         rows.append(replace(columns, samples=None).rows(with_tasks, task=task))
         for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
             if (row.references, row.context) != (expected.references, expected.context):
-                name = args.context_column if row.references == expected.references else args.reference_column
-                fault = f"{other.where(name)(number)} differs from {first.line(number)}"
+                field = "context" if row.references == expected.references else "reference"
+                column = columns.found_in(other).names[field]
+                fault = f"{other.where(column)(number)} differs from {first.line(number)}"
                 raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
         _check_lengths(*sorted((first, other), key=lambda file: len(file.rows)))
     samples = [row.samples for row in rows[0]]
@@ -165,14 +169,14 @@ def _with_samples(row: Row, samples: tuple[str, ...]) -> Row:
     return replace(row, samples=samples)
 
 
-def _check_lengths(shorter: RowFile, longer: RowFile) -> None:
+def _check_lengths(shorter: RecordFile, longer: RecordFile) -> None:
     count = len(shorter.rows)
     if len(longer.rows) > count:
         fault = f"{longer.line(count)}: {shorter.path} has only {count} rows"
         raise ValueError(f"{fault}; all files need the same rows")
 
 
-def _with_tasks(file: RowFile, column: str, rows: Sequence[Row]) -> RowFile:
+def _with_tasks(file: RecordFile, column: str, rows: Sequence[Row]) -> RecordFile:
     """Put the tasks of ``rows`` in a file's column of tasks; the task decides how a context is read."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
@@ -186,7 +190,7 @@ def _names(files: Sequence[str]) -> list[str]:
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
 
 
-def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RowFile]) -> None:
+def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RecordFile]) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
     In "markdown" and "latex" the note of the first table holds verdict, signature and notices; no rows are shown.
@@ -232,7 +236,7 @@ def _ends(interval: Interval) -> str:
     return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
 
 
-def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RowFile]) -> Iterator[str]:
+def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RecordFile]) -> Iterator[str]:
     """Yield the rows that differ most, each with its line in every file and its texts."""
     rows = ranking.most_different(count)
     if rows:

@@ -117,7 +117,8 @@ def _evaluate(args: argparse.Namespace) -> None:
 def _survey(args: argparse.Namespace) -> None:
     """Survey and print; see :func:`mars_score.cli.main` for errors."""
     from mars_score.atomic import write_whole
-    from mars_score.data.files import read_rows, row_line
+    from mars_score.data.reading import read_rows
+    from mars_score.data.writing import row_line
     from mars_score.meta.reference_survey import survey_references
     from mars_score.scorer import MarsScorer
 

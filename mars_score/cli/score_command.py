@@ -23,8 +23,8 @@ from mars_score.cli.arguments import (
     scorer_arguments,
 )
 from mars_score.cli.printing import print_error, print_line, print_notices, scoring
-from mars_score.data.values import one_line
 from mars_score.progress import progress_bars
+from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
@@ -78,7 +78,7 @@ def _add_augment(commands: Any) -> None:
 @contextmanager
 def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
     """Give a run that has computed everything, and its folder, which is removed at the end of the block."""
-    from mars_score.data.writers import run_folder
+    from mars_score.data.writing import run_folder
     from mars_score.runs import Run
 
     with readable_again(args) as rename, run_folder(args.out) as folder:
@@ -100,7 +100,8 @@ def _score(args: argparse.Namespace) -> int:
     for option in ("json", "detailed", "explain"):
         if args.out == "-" and getattr(args, option):
             raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
-    from mars_score.data.writers import naming, write
+    from mars_score.atomic import naming
+    from mars_score.data.writing import write
 
     with _complete_run(args, "score") as (run, folder):
         summary = run.summary(args.explain)
@@ -239,7 +240,7 @@ def _print_details(run: Run) -> None:
 
 def _augment(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.data.writers import write
+    from mars_score.data.writing import write
 
     with _complete_run(args, "augment") as (run, folder):
         notices = run.notices()

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mars_score.data.values import brief, entries_of, is_blank, is_table, unnested, whole
+from mars_score.data.frames import entries_of, is_table, unnested
+from mars_score.errors import brief
 from mars_score.rows import TASKS, Example, Row
-from mars_score.text import PASSAGE_BREAK, normalise
+from mars_score.text import PASSAGE_BREAK, is_blank, normalise, whole
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
 ROLES = ("system", "user", "assistant")

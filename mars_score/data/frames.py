@@ -1,17 +1,22 @@
 """Columns of tables and of lists of rows: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import ast
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from typing import Any
 
-from mars_score.data.cells import CellKinds
-from mars_score.data.values import brief, entries_of, get_field, is_table
+from mars_score.errors import brief, warn
 from mars_score.options import unknown_name
 
 _OPTIONAL = ("samples", "task")  # taken only from columns that are named
 NAMES = ("prediction", "reference", "context", *_OPTIONAL)
 _MISSING = object()
+_LONGEST_LITERAL = 2**20  # characters of a cell that is parsed
 _Columns = tuple[Any, Any, Any, Any, Any]
+
+
+# Tables
 
 
 def in_memory(data: Any) -> Any:
@@ -26,6 +31,11 @@ def in_memory(data: Any) -> Any:
     return data
 
 
+def is_table(value: Any) -> bool:
+    """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
+    return hasattr(value, "columns") or hasattr(value, "column_names")
+
+
 def is_tabular(data: Any) -> bool:
     """Tell whether ``data`` is a table or a list of dicts, and not a column of texts."""
     if isinstance(data, Mapping) or is_table(data):
@@ -34,7 +44,7 @@ def is_tabular(data: Any) -> bool:
 
 
 def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
-    """Return predictions, references, contexts, samples and tasks of a table; None for a column that it has not.
+    """Return predictions, references, contexts, samples and tasks of a table; None for a column that it lacks.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
@@ -47,95 +57,201 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
 
     Raises:
         TypeError: an unknown key of ``names``, a row that is no dict, or a column that is no list.
-        ValueError: a missing column, also in a single row, or one of which some cells hold lists or objects as
-            texts, and others texts.
+        ValueError: a column is missing, also from a single row; or some of its cells hold lists or objects
+            written as texts, and others texts.
     """
     names = names or {}
     for name in names:
         if name not in NAMES:
             raise unknown_name("column", name, NAMES)
-    called = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
+    titles = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
     if not use_context:
-        called["context"] = None
-    if isinstance(data, Sequence):
-        columns = _names_in(data)
-    else:
-        columns = list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
-    exact = {name for name, title in names.items() if title in columns}
-    titles = {
-        name: (title, f"{title}s") if title == name and name not in exact else (title,)
-        for name, title in called.items()
-        if title is not None
-    }
-    if isinstance(data, Sequence):
-        data = _columns_of_rows(data, titles.values())
-        columns = list(data)
-    predictions, references, contexts, samples, tasks = (
-        _column(data, columns, name, titles.get(name, ())) for name in NAMES
-    )
-    return predictions, references, contexts, samples, tasks
+        titles["context"] = None
+    columns = _names_in(data)
+
+    def column(name: str) -> list[Any] | None:
+        title = titles[name]
+        if title is None:
+            return None
+        is_exact = title != name or (name in names and title in columns)
+        return _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"))
+
+    return column("prediction"), column("reference"), column("context"), column("samples"), column("task")
 
 
-def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str]) -> list[Any] | None:
+def _names_in(data: Any) -> list[Any]:
+    """Return the names of the columns of a table, or of all that any row has; TypeError: a row is no dict."""
+    if not isinstance(data, Sequence):
+        return list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
+    for number, row in enumerate(data):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
+    return list(dict.fromkeys(chain.from_iterable(data)))
+
+
+def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str]) -> list[Any]:
     """Return the values of the only column with one of these titles; lists that are written as texts are lists."""
-    if not titles:
-        return None
-    called = titles[0]
-    matching = [column for column in columns if column in titles]
-    remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
-    remedy += " (None: score without references)" * (name == "reference")
-    if not matching and (values := _nested_values(data, columns, called)) is not None:
-        return values
+    matching = _matching(data, columns, titles)
     if len(matching) != 1:
-        fault = f"several columns could be {called!r}" if matching else f"there is no column {called!r}"
+        fault = f"several columns could be {titles[0]!r}" if matching else f"there is no column {titles[0]!r}"
         shown = ", ".join(map(repr, columns)) or "none"
+        remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
+        remedy += " (None: score without references)" * (name == "reference")
         raise ValueError(f"{fault} (columns here: {shown}); {remedy}")
-    values = entries_of(data[matching[0]])
+    title, column = matching[0]
+    values = entries_of(column)
     if values is None:
-        fault = f"must be a list with one entry per row, got {brief(data[matching[0]])}"
-        raise TypeError(f"column {matching[0]!r} {fault}; for a single row pass a list of one")
+        fault = f"must be a list with one entry per row, got {brief(column)}"
+        raise TypeError(f"column {title!r} {fault}; for a single row pass a list of one")
     if name == "task" or not all(value is None or isinstance(value, str) for value in values):
         return values
-    where = f"column {matching[0]!r}[{{}}]".format
+    where = f"column {title!r}[{{}}]".format
     return CellKinds().parse(values, name, where, "pass the columns one by one, as lists of texts")
 
 
-def _nested_values(data: Any, columns: Sequence[Any], called: str) -> list[Any] | None:
-    """Return the values of ``doc.question``, which are in the dicts of a column ``doc``; None: there are none."""
+def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return the columns with one of these titles; ``doc.question`` is in the dicts of a column ``doc``."""
+    if isinstance(data, Sequence):
+        return _matching_in_rows(data, titles)
+    matching = [(title, data[title]) for title in columns if title in titles]
     for head in columns:
-        if not (isinstance(head, str) and called.startswith(f"{head}.")):
-            continue
-        rows = [{head: row} for row in entries_of(data[head]) or []]
-        _check_rows_have(rows, (called,))
-        values = [get_field(row, called, _MISSING) for row in rows]
-        if values and values[0] is not _MISSING:
-            return values
-    return None
+        if not matching and isinstance(head, str) and titles[0].startswith(f"{head}."):
+            rows = [{head: fields} for fields in entries_of(data[head]) or []]
+            matching = _matching_in_rows(rows, titles[:1])
+    return matching
 
 
-def _names_in(rows: Sequence[Any]) -> list[Any]:
-    """Return the names of the columns that any row has; TypeError: a row is no dict."""
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
-    return list(dict.fromkeys(chain.from_iterable(rows)))
-
-
-def _columns_of_rows(rows: Sequence[Any], wanted: Iterable[Sequence[str]]) -> dict[Any, list[Any]]:
-    """Return the columns that all rows have; ValueError: a ``wanted`` one, by its titles, is in some rows only."""
-    for titles in wanted:
-        _check_rows_have(rows, titles)
-    return {name: [row[name] for row in rows] for name in rows[0] if all(name in row for row in rows)}
-
-
-def _check_rows_have(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) -> None:
-    """Raise ValueError where only some rows have a column, which may have any one of these titles."""
+def _matching_in_rows(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return the columns that all rows have; ValueError: there is none, but some rows have one."""
+    columns = {title: [get_field(row, title, _MISSING) for row in rows] for title in titles}
     lacking = {
-        title: [number for number, row in enumerate(rows) if get_field(row, title, _MISSING) is _MISSING]
-        for title in titles
+        title: [number for number, value in enumerate(column) if value is _MISSING]
+        for title, column in columns.items()
     }
-    if all(lacking.values()):
-        for title, numbers in lacking.items():
-            if len(numbers) < len(rows):
-                fault = f"row {numbers[0]} has no {title!r}, which others have"
-                raise ValueError(f"{fault}; add it or leave the row out")
+    complete = [(title, column) for title, column in columns.items() if not lacking[title]]
+    for title, numbers in lacking.items():
+        if not complete and len(numbers) < len(rows):
+            fault = f"row {numbers[0]} has no {title!r}, which others have"
+            raise ValueError(f"{fault}; add it or leave the row out")
+    return complete
+
+
+def entries_of(value: Any) -> list[Any] | None:
+    """Return the entries of an ordered iterable as Python objects; None for strings, sets, tables and all else."""
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
+        return None
+    if getattr(value, "ndim", 1) == 0:  # It is a NumPy scalar.
+        return None
+    if hasattr(value, "to_pylist"):  # Iterating over it gives scalars of pyarrow.
+        return list(value.to_pylist())
+    is_iterable = isinstance(value, Iterable) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
+    return list(value) if is_iterable else None
+
+
+# Fields of a row
+
+
+def get_field(row: Mapping[Any, Any], name: Any, default: Any = None) -> Any:
+    """Return a value of a row; ``doc.question`` is in its object ``doc``, ``resps.0`` in its list ``resps``."""
+    if name in row:
+        return row[name]
+    head, rest = _split_name(row, name)
+    value = row.get(head)
+    if isinstance(value, (list, tuple)):
+        value = _by_index(value)
+    return get_field(value, rest, default) if isinstance(value, Mapping) else default
+
+
+def with_field(row: Mapping[Any, Any], name: Any, value: Any) -> dict[Any, Any]:
+    """Return a copy of a row with another value of a field that it has, named as for :func:`get_field`."""
+    if name in row:
+        return {**row, name: value}
+    head, rest = _split_name(row, name)
+    fields = row[head]
+    if isinstance(fields, (list, tuple)):
+        return {**row, head: list(with_field(_by_index(fields), rest, value).values())}
+    return {**row, head: with_field(fields, rest, value)}
+
+
+def _split_name(row: Mapping[Any, Any], name: Any) -> tuple[Any, str]:
+    """Split a name at the first point before which the row has a column; the column is None if there is none."""
+    parts = name.split(".") if isinstance(name, str) else ()
+    for count in range(1, len(parts)):
+        head = ".".join(parts[:count])
+        if head in row:
+            return head, ".".join(parts[count:])
+    return None, ""
+
+
+def _by_index(values: Sequence[Any]) -> dict[str, Any]:
+    return {str(index): value for index, value in enumerate(values)}
+
+
+def unnested(value: Any) -> Any:
+    """Return a list of lists that hold one text each, as evaluation harnesses write them, as a list of texts."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return value
+    if all(isinstance(texts, (list, tuple)) and len(texts) == 1 and isinstance(texts[0], str) for texts in value):
+        return [texts[0] for texts in value]
+    return value
+
+
+# Cells
+
+
+def value_of_cell(text: str, column: str) -> Any:
+    """Return the list or object that a cell holds in JSON's or Python's notation, or else the text.
+
+    Args:
+        text: of the cell.
+        column: what it is: a context may be a list of texts or of messages, or an object; others a list of texts.
+    """
+    start = text.strip()[:1]
+    if start not in ("[", "{") or len(text) > _LONGEST_LITERAL or (start == "{" and column != "context"):
+        return text
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            value = parse(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        is_object = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+        kinds = (str, dict) if column == "context" else (str,)
+        is_list = isinstance(value, list) and any(all(isinstance(part, kind) for part in value) for kind in kinds)
+        if value and (is_object or is_list):
+            return value
+    return text
+
+
+class CellKinds:
+    """What each column of a table holds: texts, or lists or objects written as texts; its first cell decides."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, tuple[str, str]] = {}  # by column: its kind, and where its first cell is
+
+    def parse(self, values: Sequence[Any], column: str, where: Callable[[int], str], remedy: str) -> list[Any]:
+        """Return the values of some cells of a column, and warn where the first of them are lists or objects.
+
+        Args:
+            values: what is no text, or blank, is left as it is.
+            column: "prediction", "reference", "context" or "samples".
+            where: names a cell in errors.
+            remedy: how to say that such cells are texts.
+
+        Raises:
+            ValueError: some cells hold lists or objects, and others texts.
+        """
+        parsed = list(values)
+        for row, text in enumerate(values):
+            if not isinstance(text, str) or not text.strip():
+                continue
+            parsed[row] = value_of_cell(text, column)
+            kind = "a text" if parsed[row] is text else "a list or an object"
+            if column not in self._kinds:
+                self._kinds[column] = kind, where(row)
+                if kind != "a text":
+                    warn(f"{where(row)} and the others of its column hold lists or objects, and are taken as such")
+            first_kind, first = self._kinds[column]
+            if kind != first_kind:
+                fault = f"{where(row)} holds {kind}, but {first} {first_kind}"
+                raise ValueError(f"{fault}; write all cells of a column alike, or {remedy}")
+        return parsed

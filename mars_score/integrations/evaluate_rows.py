@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import evaluate
 
 from mars_score.data.checking import check_rows
-from mars_score.data.values import entries_of
+from mars_score.data.frames import entries_of
 from mars_score.models.loading import free_models
 from mars_score.results import MarsResult
 from mars_score.rows import Row

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mars_score.data.values import brief, entries_of
+from mars_score.data.frames import entries_of
+from mars_score.errors import brief
 from mars_score.integrations.distributed import distributed, score_once
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.data.values import plain
+from mars_score.data.writing import plain
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.agreement import (
     ATTACKS,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from mars_score.data.checking import check_examples, check_references
-from mars_score.data.values import one_line, plain
+from mars_score.data.writing import plain
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.fingerprints import fingerprint
 from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
-from mars_score.text import copied_share, plain_words, split_words, windows
+from mars_score.text import copied_share, one_line, plain_words, split_words, windows
 
 DISAGREE = 0.3  # Two references with a lower cosine disagree.
 DUPLICATE = 0.95  # Two references with this cosine or a higher one say the same.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mars_score.atomic import write_whole
-from mars_score.data.files import row_line
+from mars_score.data.writing import row_line
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.stats.correlation import Coefficient, Level

@@ -13,8 +13,8 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.files import Columns, DefaultName, RowFile, read_rows
-from mars_score.data.values import get_field
+from mars_score.data.frames import get_field
+from mars_score.data.reading import Columns, RecordFile, read_rows
 from mars_score.rows import TASKS, Row
 
 
@@ -22,22 +22,23 @@ from mars_score.rows import TASKS, Row
 class RatedColumns:
     """The names of a file's columns; ``doc.question`` is in the objects of a column ``doc``.
 
-    Columns of groups, systems, ids and single ratings may be missing if the user has not named them; so may
-    samples and tasks.
+    None: nobody named the column. It is called as :data:`DEFAULT_NAMES` says, and a file may do without groups,
+    systems, ids and single ratings; without a name there are no samples and no tasks.
     """
 
     candidate: str = "candidate"
     reference: str = "references"
-    context: str = DefaultName("context")
+    context: str | None = None
     rating: str = "human"
-    group: str = DefaultName("group")
-    system: str = DefaultName("system")
-    id: str = DefaultName("id")
+    group: str | None = None
+    system: str | None = None
+    id: str | None = None
     samples: str | None = None
     task: str | None = None
-    single: str = DefaultName("individual")
+    single: str | None = None
 
 
+DEFAULT_NAMES = {"context": "context", "group": "group", "system": "system", "id": "id", "single": "individual"}
 _NO_LISTS = "cells cannot hold lists of single ratings; write the rows as JSON lines"
 SingleRatings = Mapping[str, Sequence[float]]  # each rater's rating by aspect; NaN where there is none
 
@@ -101,20 +102,22 @@ def read_rated_set(
     """
     columns = columns or RatedColumns()
     file = read_rows(path)
-    names = Columns(columns.reference, columns.context, columns.candidate, columns.samples, columns.task)
+    unnamed = frozenset() if columns.context else frozenset({"context"})
+    context = columns.context or DEFAULT_NAMES["context"]
+    names = Columns(columns.reference, context, columns.candidate, columns.samples, columns.task, unnamed)
     rows = names.rows(file, task=task, required=True)
     ratings = _ratings(file, columns.rating)
     rated = [not math.isnan(rating) for rating in ratings]
     if not any(rated):
         raise ValueError(f"{file.path}: no item has a rating in column {columns.rating!r}")
-    groups, systems = _labels(file, columns.group), _labels(file, columns.system)
+    groups, systems = _labels(file, columns, "group"), _labels(file, columns, "system")
     whole = RatedSet(
         Path(path).stem,
         rows,
         ratings,
         groups or [hashlib.sha256(repr((row.references, row.context)).encode()).hexdigest() for row in rows],
         systems or [""] * len(rows),
-        _labels(file, columns.id) or [str(number) for number in range(1, len(rows) + 1)],
+        _labels(file, columns, "id") or [str(number) for number in range(1, len(rows) + 1)],
         corpus=tuple(dict.fromkeys(text for row in rows for text in row.references)),
         notices=tuple(_notices(file, columns, groups, systems, rated)),
         single_ratings=_single_ratings(file, columns.single),
@@ -123,18 +126,18 @@ def read_rated_set(
 
 
 def _notices(
-    file: RowFile,
+    file: RecordFile,
     columns: RatedColumns,
     groups: list[str] | None,
     systems: list[str] | None,
     rated: Sequence[bool],
 ) -> Iterator[str]:
     if groups is None:
-        yield f"no column {columns.group!r}: items with the same context and references are a group"
+        yield f"no column {DEFAULT_NAMES['group']!r}: items with the same context and references are a group"
     if systems is None:
-        yield f"no column {columns.system!r}: all candidates count as one system's"
-    if file.in_cells and file.has(columns.single):
-        yield f"column {columns.single!r} is not read: {_NO_LISTS}"
+        yield f"no column {DEFAULT_NAMES['system']!r}: all candidates count as one system's"
+    if file.in_cells and file.has(DEFAULT_NAMES["single"]):
+        yield f"column {DEFAULT_NAMES['single']!r} is not read: {_NO_LISTS}"
     if not all(rated):
         yield f"{rated.count(False)} of {len(rated)} items have no rating and are left out"
 
@@ -175,7 +178,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
             raise ValueError(f"unknown {kind} {name!r}; choose among: {', '.join(known)}")
 
 
-def _ratings(file: RowFile, name: str) -> list[float]:
+def _ratings(file: RecordFile, name: str) -> list[float]:
     """Return a column of ratings, NaN for a missing one; cells of CSV files hold numbers or are empty."""
     if not file.has(name):
         file.column(name, remedy="add the ratings or name their column")
@@ -194,15 +197,16 @@ def _ratings(file: RowFile, name: str) -> list[float]:
     return ratings
 
 
-def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
+def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
     """Return the single ratings of each item; empty if no item has any, as in CSV files."""
-    if not isinstance(name, DefaultName):
+    if name is not None:
         if not file.has(name):
             file.column(name, remedy="add the single ratings or name their column")
         if file.in_cells:
             raise ValueError(f"{file.where(name)(0)} cannot be read: {_NO_LISTS}, or name no such column")
     if file.in_cells:
         return []
+    name = name or DEFAULT_NAMES["single"]
     singles: list[SingleRatings] = []
     for index, row in enumerate(file.rows):
         value: Any = get_field(row, name) or {}
@@ -220,8 +224,9 @@ def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
     return singles if any(singles) else []
 
 
-def _labels(file: RowFile, name: str) -> list[str] | None:
+def _labels(file: RecordFile, columns: RatedColumns, field: str) -> list[str] | None:
     """Return a column of labels; None if the user has not named it and no row has it."""
-    if isinstance(name, DefaultName) and not file.has(name):
+    name = getattr(columns, field)
+    if name is None and not file.has(DEFAULT_NAMES[field]):
         return None
-    return file.labels(name, remedy="give every row one")
+    return file.labels(name or DEFAULT_NAMES[field], remedy="give every row one")

@@ -28,7 +28,7 @@ from mars_score.cli.arguments import (
     rated_columns,
     scorer_arguments,
 )
-from mars_score.data.files import read_rows
+from mars_score.data.reading import read_rows
 from mars_score.learning.training import read_training_sets
 from mars_score.progress import hide_library_output, progress_bars
 from mars_score.rows import Row, Term, weighted_sum
@@ -95,7 +95,7 @@ def train(args: argparse.Namespace, scorer: MarsScorer) -> None:
         sets = read_training_sets(args.files, rated_columns(args), within_groups=args.within_groups)
         saved = train_on_ratings(scorer, args.out, sets, options)
     else:
-        columns = args.reference_column, args.context_column
+        columns = args.reference_column or "reference", args.context_column
         texts = [source for path in args.files for source in read_corpus(path, *columns)]
         if args.objective == "pretrain":
             saved = train_on_pairs(scorer, args.out, texts, options, args.pairs)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mars_score.data.files import Columns, DefaultName, read_rows
+from mars_score.data.reading import Columns, read_rows
 from mars_score.learning.training import Floats
 from mars_score.meta.agreement import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta
@@ -48,7 +48,7 @@ class Source(NamedTuple):
 
 
 def read_corpus(
-    path: str | os.PathLike[str], reference: str = "references", context: str = DefaultName("context")
+    path: str | os.PathLike[str], reference: str = "references", context: str | None = None
 ) -> list[Source]:
     """Read the texts of a file: of ``*.txt`` one a line, of any other the references of each row.
 
@@ -64,8 +64,9 @@ def read_corpus(
             raise ValueError(f"{os.fspath(path)}: not UTF-8; convert the file") from None
     else:
         file = read_rows(path)
-        has_contexts = not isinstance(context, DefaultName) or file.has(context)
-        rows = Columns(reference, context if has_contexts else None).rows(file)
+        if context is None and file.has("context"):
+            context = "context"
+        rows = Columns(reference, context).examples(file)
         sources = [Source(text, row.context) for row in rows for text in row.references]
     usable = _usable(sources)
     if not usable:

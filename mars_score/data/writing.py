@@ -1,0 +1,239 @@
+"""Rows written: a file has the format of its name, and stands beside its target until it is complete."""
+
+import csv
+import gzip
+import json
+import math
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from mars_score.atomic import temporary_folder
+from mars_score.data.reading import RecordFile, delimiter_of, dialect_of
+from mars_score.text import whole
+
+STDOUT = "-"  # as a name of an output
+RUN_PREFIX = ".mars-run-"
+_ROW_GROUP_SIZE = 4096  # rows of Parquet files
+_ROW_GROUP_BYTES = 2**26  # of the same rows as JSON
+_NOT_IN_TSV = "\t\n\r"
+
+
+# Rows as JSON
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it: NaN and infinities as None, decimals as floats, dates in ISO 8601.
+
+    Raises:
+        TypeError: JSON cannot hold it.
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, (float, Decimal)):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def row_line(row: dict[str, Any]) -> str:
+    """Write a row as one line of JSON; what UTF-8 cannot hold is escaped.
+
+    Raises:
+        TypeError: JSON cannot hold a value.
+    """
+    values = {}
+    for name, value in row.items():
+        try:
+            values[name] = plain(value)
+        except (TypeError, RecursionError) as error:
+            fault = "a value that is nested too deeply" if isinstance(error, RecursionError) else error
+            raise TypeError(f"column {name!r} cannot be written as JSON: {fault}; leave it out") from None
+    line = json.dumps(values, ensure_ascii=False)
+    is_whole = whole(line) == line
+    return (line if is_whole else json.dumps(values)) + "\n"
+
+
+# Files
+
+
+@contextmanager
+def run_folder(out: str | None) -> Iterator[Path]:
+    """Make a folder for what a run computes, beside its output if that is a file; it is removed at the end."""
+    parent = None
+    if out is not None and not is_stream(out):
+        target = Path(os.path.realpath(out))
+        if target.is_dir():
+            raise IsADirectoryError(f"{out}: Is a directory")
+        parent = target.parent
+        if not parent.is_dir():
+            raise FileNotFoundError(f"{out}: the folder {parent} does not exist; make it first")
+    with temporary_folder(RUN_PREFIX, parent) as folder:
+        yield folder
+
+
+def is_stream(out: str) -> bool:
+    """Tell whether an output is no file that can be replaced: standard output, /dev/stdout, a pipe."""
+    path = Path(os.path.abspath(out))
+    device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
+    return out == STDOUT or device or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
+    """Write rows as lines of JSON, convert them to the format of ``out``, and move the file there.
+
+    Raises:
+        OSError: the output, which it names, cannot be written.
+    """
+    lines = (row_line(row).encode() for row in rows)
+    try:
+        if out == STDOUT:
+            sys.stdout.buffer.writelines(lines)
+            sys.stdout.buffer.flush()
+        elif is_stream(out):
+            with open(out, "ab") as sink:
+                sink.writelines(lines)
+        else:
+            complete = folder / "rows.jsonl"
+            with complete.open("wb") as file:
+                file.writelines(lines)
+            complete = convert(complete, out)
+            with complete.open("rb") as file:
+                os.fsync(file.fileno())
+            os.replace(complete, os.path.realpath(out))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, out) from None
+
+
+def convert(rows: Path, out: str) -> Path:
+    """Return a file with these rows (JSONL) in the format of ``out``: Parquet, CSV, TSV, JSONL, perhaps .gz.
+
+    Raises:
+        ValueError: Parquet cannot hold them.
+    """
+    name = out.lower()
+    converted = rows.with_name("converted")
+    if name.endswith(".parquet"):
+        _write_parquet(rows, converted, out)
+    elif delimiter := delimiter_of(name):
+        _write_cells(rows, converted, delimiter, gzip.open if name.endswith(".gz") else open)
+    elif name.endswith(".gz"):
+        with rows.open("rb") as source, gzip.open(converted, "wb") as file:
+            shutil.copyfileobj(source, file)
+    else:
+        return rows
+    return converted
+
+
+def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a JSONL file, with unpaired surrogates in names and texts as U+FFFD."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield json.loads(whole(json.dumps(json.loads(line), ensure_ascii=False)))
+
+
+def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
+    """Write a header and one record per row; values that are no strings as JSON, None as an empty cell."""
+    columns = list(dict.fromkeys(name for row in _rows_in(rows) for name in row))
+    with opened(path, "wt", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, **dialect_of(delimiter))
+        writer.writerow(columns)
+        writer.writerows([_cell(row.get(name)) for name in columns] for row in _rows_in(rows))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _write_parquet(rows: Path, path: Path, out: str) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    schema = pyarrow.schema([])
+    try:
+        for group in _row_groups(rows):
+            # Arrow takes the columns of the first row alone.
+            names = dict.fromkeys(name for row in group for name in row)
+            table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in group])
+            schema = pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
+        with parquet.ParquetWriter(path, schema) as writer:
+            for group in _row_groups(rows):
+                writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+    except (pyarrow.ArrowException, OverflowError) as error:
+        is_large = isinstance(error, OverflowError)
+        reason = "an integer of 64 bits or more" if is_large else str(error).splitlines()[0]
+        raise ValueError(f"{out}: Parquet cannot hold these rows ({reason}); write .jsonl instead") from None
+
+
+def _row_groups(path: Path) -> Iterator[list[dict[str, Any]]]:
+    group, size = [], 0
+    for row in _rows_in(path):
+        group.append(row)
+        size += len(json.dumps(row))
+        if len(group) == _ROW_GROUP_SIZE or size > _ROW_GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+class Writable:
+    """Checks before anything is computed whether rows can be written in the format of a file's name.
+
+    Args:
+        out: the file.
+        added: columns that it has besides those of the rows.
+        folder: for a Parquet file of the rows, as only writing one tells whether Parquet can hold them.
+    """
+
+    def __init__(self, out: str, added: Sequence[str], folder: Path) -> None:
+        self._out, self._added = out, added
+        self._trial = folder / "trial.jsonl" if out.lower().endswith(".parquet") else None
+
+    def check(self, file: RecordFile) -> None:
+        """Check the next rows.
+
+        Raises:
+            TypeError, ValueError: they cannot be written.
+        """
+        lines = []
+        for index, row in enumerate(file.rows):
+            for name in self._added:
+                if name in row:
+                    fault = f"the output has a column {name!r} of its own"
+                    raise ValueError(f"{file.path}: {fault}; rename that of the input")
+            for name, value in row.items() if delimiter_of(self._out) == "\t" else ():
+                if any(sign in text for text in (name, _cell(value)) for sign in _NOT_IN_TSV):
+                    fault = f"{file.where(name)(index)} holds a tab or a line break, which TSV cannot hold"
+                    raise ValueError(f"{fault}; write .csv or .jsonl instead")
+            try:
+                lines.append(row_line(row).encode())
+            except TypeError as error:
+                raise TypeError(f"{file.line(index)}: {error}") from None
+        if self._trial:
+            with self._trial.open("ab") as sink:
+                sink.writelines(lines)
+
+    def finish(self) -> None:
+        """Check what only all rows tell.
+
+        Raises:
+            ValueError: they cannot be written.
+        """
+        if self._trial:
+            convert(self._trial, self._out).unlink()
+            self._trial.unlink()
