@@ -168,6 +168,10 @@ class ScoredRow(NamedTuple):
     row: Row
 
 
+def _place(scored: ScoredRow) -> tuple[float, int]:
+    return scored.score, scored.number
+
+
 @dataclass
 class Summary:
     """The summary of the rows so far.
@@ -192,8 +196,8 @@ class Summary:
         """Add the next rows."""
         scores = [row.score for row in scored]
         rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows))
-        self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows])
-        self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows])[::-1]
+        self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows], key=_place)
+        self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows], key=_place)[::-1]
         for number, row in zip(chunk.file.numbers, scored, strict=True):
             self.notices.add(number, row.notices)
         self.scores.extend(scores)

@@ -119,7 +119,8 @@ def choose_systems(systems: NDArray[Any], ratings: Floats, writer: str) -> Seque
 
 
 def _with_recalls(features: Features, recalls: Sequence[float]) -> Features:
-    return features._replace(sample_recalls=recalls)
+    row = features.row if recalls else replace(features.row, samples=())
+    return features._replace(sample_recalls=recalls, row=row)
 
 
 def _thousandths(value: float) -> str:

@@ -107,7 +107,7 @@ def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini):
     without_references = [replace(row, references=()) for row in ROWS]
     scorer = MarsScorer("mini", variant=variant)
     for rows in (ROWS, without_references):
-        saved = json.loads(json.dumps(forms.every_feature(rows, scorer.calls)))
+        saved = json.loads(json.dumps([*map(forms.to_json, forms.every_feature(rows, scorer.calls))]))
         features = [forms.from_json(one) for one in saved]
         expected = [row.score for row in scorer.row_scores(rows)]
         assert forms.scores(features, config) == pytest.approx(expected, abs=1e-12)

@@ -74,7 +74,7 @@ def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, variant):
     references = ["the old town", THAI, "the old town", EMOJI]
     with pytest.warns(MarsWarning, match="3 of 4 rows"):
         result = scorer.score(candidates, references, ["", "", "", EMOJI])
-    assert [notice for notice in result.notices if Notice.UNKNOWN in notice] == [
+    assert [notice for notice in result.notices if Notice.UNKNOWN.message in notice] == [
         f"{Notice.UNKNOWN.message}: 3 of 4 rows (index 1, 2, 3)"
     ]
     assert result.scores[:3] == [pytest.approx(1), 0, 0]

@@ -384,7 +384,7 @@ def test_random_rows_have_finite_scores(count, scorer):
 def test_the_similarity_with_an_equal_reference_is_one(count, scorer):
     def check(text, context):
         if not is_blank(text):
-            [row] = result_of(scorer, [(text, text, context)]).rows
+            [row] = result_of(scorer, [(text, text, context)]).row_scores
             assert row.terms[0].value == pytest.approx(1.0, abs=1e-9)
 
     fuzz(count, check, texts(), texts())

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 import mars_score
 from mars_score import MarsScorer
-from mars_score.data.checking import check_candidates, check_contexts, check_references, check_rows
+from mars_score.data.checking import check_candidates, check_contexts, check_examples, check_references
 from mars_score.data.frames import columns_of, get_field, value_of_cell
 from mars_score.data.reading import read_records, read_rows
 from mars_score.errors import MarsWarning, Notice
@@ -334,7 +334,7 @@ TASKS = [  # context, its text, its task where nobody says another
 @pytest.mark.parametrize(("context", "text", "task"), TASKS)
 def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context, text, task):
     def tasks(**options):
-        rows = check_rows(["a", "a"], [context, "b"], use_context=True, **options)
+        rows = check_examples(["a", "a"], [context, "b"], use_context=True, **options)
         # Line breaks may separate turns or fields.
         kept = isinstance(context, str) and rows[0].task in ("dialogue", "data")
         assert rows[0].context == (context if kept else text)

@@ -12,11 +12,11 @@ import regex
 import spacy
 import tiny_models
 
-from mars_score import MarsScorer
+from mars_score import MarsScorer, language
 from mars_score.errors import Notice
 from mars_score.language import PipelineMissingError, pipeline_name
 from mars_score.models.tagger import Tagger
-from mars_score.settings import language, resolve_settings
+from mars_score.settings import resolve_settings
 from mars_score.text import (
     copied_share,
     is_english,

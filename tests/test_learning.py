@@ -36,7 +36,8 @@ def rated(ratings, groups=TWOS, within_groups=False):
 
 RATED = [1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1 for index in range(40)]
 TALK = rated(RATED)
-COLUMNS = [list(column) for column in zip(*(row[:3] for row in TALK.rows[:12]), strict=True)]
+NAMES = ("candidate", "references", "context")
+COLUMNS = [[getattr(row, name) for row in TALK.rows[:12]] for name in NAMES]
 
 
 def test_ratings_are_standardised_in_the_set_or_in_groups_where_a_group_of_one_compares_with_nothing():

@@ -46,7 +46,7 @@ def pairs(scorer):
 
 
 def candidates_of(source, pairs):
-    return [row.candidate for row in pairs if row[1:3] == ((source.text,), source.context)]
+    return [row.candidate for row in pairs if (row.references, row.context) == ((source.text,), source.context)]
 
 
 def in_disorder(text, words):
@@ -164,7 +164,7 @@ def test_signals(pairs, scorer):
 
 def test_signals_of_the_score_and_of_the_nli_model(pairs, models, nli):
     """The NLI model of the scorer judges the pairs, and has its part in MARS's own score."""
-    columns = [list(column) for column in zip(*pairs[:5], strict=True)][:3]
+    columns = [[getattr(row, name) for row in pairs[:5]] for name in ("candidate", "references", "context")]
     own = []
     for entailment_model in (None, nli):
         named = {**models, "entailment_model": entailment_model}

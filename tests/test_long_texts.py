@@ -22,4 +22,4 @@ def test_likelihoods_are_of_the_beginning_of_a_text(gpt2, tokens, truncated):
     assert len(codec.encode(text.strip())) == tokens
     prompted = PromptedText.of(codec, 10 * MAX_TEXT_TOKENS, (), text, None)
     assert (len(prompted.tokens), prompted.truncated) == (min(tokens, MAX_TEXT_TOKENS), truncated)
-    assert f"{MAX_TEXT_TOKENS:,} tokens" in Notice.CONTEXT_CUT
+    assert f"{MAX_TEXT_TOKENS:,} tokens" in Notice.CONTEXT_CUT.message

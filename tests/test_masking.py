@@ -133,10 +133,12 @@ def test_urls_and_hashtags(text, prepared):
     ],
 )
 def test_urls_and_hashtags_go_from_all_texts_of_a_row_or_from_none(candidate, reference, prepared):
-    row, notices = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=True)
+    row, notices = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=True, use_context=False)
     assert (row.candidate, *row.references) == prepared
     assert (Notice.URLS_REMOVED in notices) == (prepared != (candidate, reference))
-    assert prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False)[0].references == (reference,)
+    assert prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False, use_context=False)[
+        0
+    ].references == (reference,)
 
 
 @pytest.mark.parametrize("unit", [" ", "#", "www.", "#1", "http://", "\uff03!", "."])

@@ -32,7 +32,8 @@ from mars_score.data.reading import read_chunks, read_rows
 from mars_score.data.writing import RUN_PREFIX, is_stream
 from mars_score.errors import Notice, WorkerError
 from mars_score.rows import Row
-from mars_score.workers import RowAction, in_processes, worker_of
+from mars_score.runs import RowAction
+from mars_score.workers import in_processes, worker_of
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
@@ -424,7 +425,7 @@ def test_a_killed_worker_is_named(noticed):
         yield [row]
 
     with pytest.raises(WorkerError, match="a worker process died"):
-        list(in_processes(RowAction("score", {}), chunks(), 1))
+        list(in_processes(RowAction("score", {}).start, chunks(), 1))
 
 
 @pytest.mark.slow

@@ -314,7 +314,7 @@ def test_the_terms_of_a_score_are_shown_with_their_meanings():
     scored = answer("a b x y")
     terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("likelihood", 0.0, -0.3)
     row = replace(scored.plus.row_scores[0], terms=terms)
-    page = ranking_page(replace(scored, plus=replace(scored.plus, rows=(row,))))
+    page = ranking_page(replace(scored, plus=replace(scored.plus, row_scores=(row,))))
     [table] = re.findall("<table.*?</table>", page)
     lines = [re.sub("<[^>]+>", " ", line).split() for line in re.findall("<tr>(.*?)</tr>", table)]
     assert [line[:6] for line in lines] == [
@@ -353,7 +353,7 @@ def test_what_the_language_model_wrote_is_underlined():
     infill = replace(reference.augmented.infills[0], template="He ____ home ____.", text="He ran home <now>.")
     augmented = replace(reference.augmented, infills=(infill,))
     row = replace(row, references=(replace(reference, augmented=augmented, similarities=(0.5, 0.7)),))
-    page = compared_page(replace(scored, paper=replace(scored.paper, rows=(row,))))
+    page = compared_page(replace(scored, paper=replace(scored.paper, row_scores=(row,))))
     assert "masked</small>He <u>ran</u> home <u>&lt;now&gt;.</u></th>" in page
     assert "New words are underlined" in page
 
@@ -379,8 +379,14 @@ def test_a_notice_names_its_candidates(handlers):
     assert f"“{'x' * 50} …”: a text is longer" in notices
     assert "a b c" not in notices
     long = "a " * 2_400
-    assert "All candidates: the end of the context" in handlers.page(visitor(), *typed(long, "r", "a\nb")).notices
-    assert "“a”: the end of the context" in handlers.page(visitor(), *typed(long, "r", "a")).notices
+    assert (
+        "All candidates: the language model did not see the end of the context"
+        in handlers.page(visitor(), *typed(long, "r", "a\nb")).notices
+    )
+    assert (
+        "“a”: the language model did not see the end of the context"
+        in handlers.page(visitor(), *typed(long, "r", "a")).notices
+    )
 
 
 def test_settings_and_samples_count(handlers):

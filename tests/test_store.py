@@ -389,7 +389,7 @@ def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, setti
             result, signature = score(f"{name}@{revision}")
         assert grown == {}
         assert (result.row_scores, signature) == (first.row_scores, f"{name}@{ONE}")
-    assert score(f"{name}@{ONE}", store=False)[0].rows == first.row_scores
+    assert score(f"{name}@{ONE}", store=False)[0].row_scores == first.row_scores
     with growth(store) as grown:
         _, signature = score(name)
     assert signature == str(fingerprint(f"{name}@main")) == f"{name}@{TWO}"

@@ -64,7 +64,7 @@ def by_python(preset, run, tmp_path):
         {kind for kind in (Notice.CONTEXT_CUT, Notice.TEXT_CUT) if kind in row.notices}
         for row in result.row_scores
     ]
-    assert kinds == [set(), {Notice.CONTEXT_CUT.message}, {Notice.TEXT_CUT.message}]
+    assert kinds == [set(), {Notice.CONTEXT_CUT}, {Notice.TEXT_CUT}]
     return result.scores
 
 
