@@ -168,8 +168,8 @@ class ScoredRow(NamedTuple):
     row: Row
 
 
-def _place(scored: ScoredRow) -> tuple[float, int]:
-    return scored.score, scored.number
+def _place(scored: ScoredRow) -> tuple[float, int, str]:
+    return scored.score, scored.number, scored.row.candidate
 
 
 @dataclass
