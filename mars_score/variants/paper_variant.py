@@ -19,7 +19,7 @@ from mars_score.rows import (
     RowScore,
     weighted_sum,
 )
-from mars_score.variants.base import Variant, encoding_notices, raised
+from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate

@@ -25,7 +25,7 @@ from mars_score.rows import (
     weighted_sum,
 )
 from mars_score.text import is_english, sentences, windows
-from mars_score.variants.base import Variant, encoding_notices, raised
+from mars_score.variants.variant import Variant, encoding_notices, raised
 from mars_score.variants.judgements import judge, verdict_on
 
 if TYPE_CHECKING:
