@@ -261,25 +261,21 @@ def rank_rows(
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_resampling(resamples, confidence)
     names, columns = list(systems), list(systems.values())
-    first, count = columns[0], len(columns[0])
-    if not first:
+    count = len(columns[0])
+    if not count:
         raise ValueError("there are no rows to compare")
-    labels = ContextLabels().of(row.context for row in first) if groups is None else groups
+    labels = ContextLabels().of(row.context for row in columns[0]) if groups is None else groups
     codes = label_codes("groups", labels, count)
-    scored = _with_samples(columns) if samples_from_others else columns
-    result = scorer.score_rows(list(chain.from_iterable(scored)))
+    result = scorer.score_rows([*chain.from_iterable(_with_samples(columns) if samples_from_others else columns)])
     signature = result.signature
     if samples_from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    scores = dict(zip(names, np.reshape(result.scores, (-1, count)).tolist(), strict=True))
     notices = _count_notices(result, names, where)
-    ranked = sorted(
-        (
-            SystemScore(name, tuple(values), mean_interval(values, codes, confidence=confidence))
-            for name, values in scores.items()
-        ),
-        key=lambda system: -sum(system.scores),
-    )
+    ranked = [
+        SystemScore(name, tuple(scores), mean_interval(scores, codes, confidence=confidence))
+        for name, scores in zip(names, np.reshape(result.scores, (-1, count)).tolist(), strict=True)
+    ]
+    ranked.sort(key=lambda system: -sum(system.scores))
     group_count = len(np.unique(codes))
     if reason := too_few(group_count, "different contexts" if groups is None else "groups"):
         notices.append(f"no intervals and no p-values: {reason}")

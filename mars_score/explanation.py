@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from itertools import groupby
@@ -201,25 +201,19 @@ def explain(
     encodings = calls.encode(texts, tokens=match_tokens)
     offsets = calls.token_offsets(list(encodings)) if match_tokens else {}
     tokenized = {text: _Tokenized.of(text, encodings[text], offsets[text]) for text in offsets}
-    parts = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
-    nearby = calls.encode(sentence for of_context in parts.values() for sentence in of_context)
-
-    def match(candidate: str, kind: str, similarity: float, text: str) -> Match:
-        first, other = tokenized.get(candidate), tokenized.get(text)
-        return Match(kind, text, similarity, tuple(other.match(first)) if first and other else ())
-
-    def matches(row: Row, score: RowScore) -> Iterator[Match]:
-        for kind, similarity, text in _nearest_texts(score):
-            yield match(row.candidate, kind, similarity, text)
-        if _has_context(score) and parts[row.context]:
-            vector = encodings[row.candidate].vector
-            cosines = {text: float(vector @ nearby[text].vector) for text in parts[row.context]}
-            nearest = max(cosines, key=cosines.__getitem__)
-            yield Match("context", nearest, cosines[nearest])
-
+    contexts = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
+    encodings = calls.encode(text for parts in contexts.values() for text in parts) | encodings
     return tuple(
         Explanation(
-            row.candidate, score.score, score.terms, tuple(matches(row, score)), score.verdicts, score.aspects
+            row.candidate,
+            score.score,
+            score.terms,
+            (
+                *_matches(row.candidate, score, tokenized),
+                *_nearest_sentence(row.candidate, contexts[row.context] if _has_context(score) else (), encodings),
+            ),
+            score.verdicts,
+            score.aspects,
         )
         for row, score in zip(rows, scores, strict=True)
     )
@@ -227,6 +221,21 @@ def explain(
 
 def _texts_of(score: RowScore) -> list[str]:
     return [*score.reference_texts, *(sample.text for sample in score.samples)]
+
+
+def _matches(candidate: str, score: RowScore, tokenized: Mapping[str, _Tokenized | None]) -> Iterator[Match]:
+    """Yield the match with each text that is shown."""
+    for kind, similarity, text in _nearest_texts(score):
+        first, other = tokenized.get(candidate), tokenized.get(text)
+        yield Match(kind, text, similarity, tuple(other.match(first)) if first and other else ())
+
+
+def _nearest_sentence(candidate: str, parts: Sequence[str], encodings: Mapping[str, Encoding]) -> Iterator[Match]:
+    """Yield the match with the nearest of some sentences, if there are any."""
+    cosines = {text: float(encodings[candidate].vector @ encodings[text].vector) for text in parts}
+    if cosines:
+        nearest = max(cosines, key=cosines.__getitem__)
+        yield Match("context", nearest, cosines[nearest])
 
 
 def _has_context(score: RowScore) -> bool:

@@ -161,12 +161,11 @@ def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
                 fault = f"{other.where(column)(number)} differs from {first.line(number)}"
                 raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
         _check_lengths(*sorted((first, other), key=lambda file: len(file.rows)))
-    samples = [row.samples for row in rows[0]]
-    return files, [list(map(_with_samples, same, samples)) for same in rows]
+    return files, [list(map(_with_samples_of, of_file, rows[0])) for of_file in rows]
 
 
-def _with_samples(row: Row, samples: tuple[str, ...]) -> Row:
-    return replace(row, samples=samples)
+def _with_samples_of(row: Row, other: Row) -> Row:
+    return replace(row, samples=other.samples)
 
 
 def _check_lengths(shorter: RecordFile, longer: RecordFile) -> None:

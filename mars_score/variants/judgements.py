@@ -6,7 +6,7 @@ the sentence that is nearest by the encoder, with its neighbours; in a dialogue 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from mars_score.text import passages_of, sentences, split_words
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
+    from mars_score.models.encoder import Encoding
     from mars_score.models.shipped_nli import Calibration
 
 Passage = list[str]  # its sentences or turns
@@ -106,28 +107,30 @@ def choose_premises(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) 
     judged = [sentences(row.candidate)[: config.max_sentences] or [row.candidate] for row in rows]
     sources = [_sources_of(row) for row in rows]
     passages = {source: _passages(*source) for both in sources for source in both}
-    long_sources = {source for source, parts in passages.items() if not _fits(parts, config.premise_words)}
-    texts = [part for source in long_sources for passage in passages[source] for part in passage]
+    # Only of these there is a choice: the others are premises as a whole.
+    long_passages = {source: parts for source, parts in passages.items() if not _fits(parts, config.premise_words)}
+    texts = [part for parts in long_passages.values() for passage in parts for part in passage]
     for row_sentences, both in zip(judged, sources, strict=True):
-        texts += row_sentences if long_sources.intersection(both) else []
+        texts += row_sentences if long_passages.keys() & both else []
     encodings = calls.encode(texts)
 
     def premise(sentence: str, source: Source) -> str:
-        parts = passages[source]
-        if source not in long_sources:
-            return " ".join(part for passage in parts for part in passage)
-        vector = encodings[sentence].vector
-        cosines = [np.array([vector @ encodings[part].vector for part in passage]) for passage in parts]
-        best = max(range(len(parts)), key=lambda number: float(cosines[number].max()))
-        return neighbourhood(parts[best], int(cosines[best].argmax()), config.premise_words)
+        if source in long_passages:
+            return _nearest(sentence, long_passages[source], encodings, config.premise_words)
+        return " ".join(part for passage in passages[source] for part in passage)
 
     return [
-        [
-            Premises(sentence, premise(sentence, by_people), premise(sentence, context))
-            for sentence in row_sentences
-        ]
-        for row_sentences, (by_people, context) in zip(judged, sources, strict=True)
+        [Premises(text, *(premise(text, source) for source in both)) for text in row_sentences]
+        for row_sentences, both in zip(judged, sources, strict=True)
     ]
+
+
+def _nearest(sentence: str, passages: Sequence[Passage], encodings: Mapping[str, Encoding], words: int) -> str:
+    """Return the part of the passages that is nearest to a sentence, with its neighbours up to ``words`` words."""
+    vector = encodings[sentence].vector
+    cosines = [np.array([vector @ encodings[part].vector for part in passage]) for passage in passages]
+    best = max(range(len(passages)), key=lambda number: float(cosines[number].max()))
+    return neighbourhood(passages[best], int(cosines[best].argmax()), words)
 
 
 def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:

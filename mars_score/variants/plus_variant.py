@@ -25,8 +25,8 @@ from mars_score.rows import (
     weighted_sum,
 )
 from mars_score.text import is_english, sentences, windows
-from mars_score.variants.variant import Variant, encoding_notices, raised
 from mars_score.variants.judgements import judge, verdict_on
+from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
     from mars_score.metrics.paper import Idf
