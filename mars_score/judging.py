@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from mars_score.errors import brief
 from mars_score.explanation import Explanation
+from mars_score.metrics.plus import TERMS
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
 from mars_score.text import sentences
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 # recall below .3 and a cosine with the context below .25; nine of ten close texts have a recall above .6.
 _SAYS = ((0.6, "most"), (0.3, "some"), (-1.0, "little"))
 _IS = ((0.5, "close to"), (0.25, "near"), (-1.0, "far from"))
-# What adds to a score, and what costs some of it, by the name of the term.
-_ADDS = {
-    "likelihood": "words that the language model expects",
-    "samples": "words of a sample",
-    "support": "sentences that follow from the context",
-}
-_COSTS = {
-    "likelihood": "words that the language model does not expect",
-    "repetition": "repeated words",
-    "contradiction": "possible contradictions",
-}
 _SMALL = 0.05  # points that are not worth a word
 _QUOTED = 100  # characters of a premise that is quoted whole
 
@@ -148,8 +138,9 @@ def _of_term(term: Term, row: Row, result: MarsResult) -> str:
     points = term.value * term.weight
     if abs(points) < _SMALL:
         return ""
-    names, verb = (_ADDS, "add") if points > 0 else (_COSTS, "cost")
-    return f"{names.get(term.name, term.name)} {verb} {abs(points):.2f}"
+    text = TERMS.get(term.name)  # A learned head has terms of its own.
+    phrase = text and (text.adds if points > 0 else text.costs)
+    return f"{phrase or term.name} {'add' if points > 0 else 'cost'} {abs(points):.2f}"
 
 
 def _word(words: Sequence[tuple[float, str]], value: float) -> str:

@@ -191,7 +191,7 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
     values = dict(settings.items())
     for name, before in usual.items():
         if name not in values:
-            able = " or ".join(repr(other) for other, config in CONFIGS.items() if hasattr(config, name))
+            able = " or ".join(repr(other) for other, config in CONFIGS.items() if name in _names_of(config))
             raise ValueError(
                 f"{name} has no effect with variant {settings.variant!r}; it belongs to variant {able}"
             )
@@ -204,6 +204,10 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
                 f"{name}={values[name]!r:.60} has no effect with {given}; change {' or '.join(cause)}, or leave "
                 f"{name} out"
             )
+
+
+def _names_of(config: Any) -> set[str]:
+    return {field.name for field in fields(config)}
 
 
 def _cause_of_no_effect(name: str, values: Mapping[str, Any]) -> list[str]:

@@ -5,21 +5,11 @@ from difflib import SequenceMatcher
 from html import escape
 
 from mars_score.explanation import LEGEND, match_page, verdict_page
+from mars_score.metrics.plus import TERMS
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, Infill, RowScore
 from space.answer import METRICS, Answer, quoted
 
-# What the terms of a score are (mars_score.rows.Term), in plain words.
-TERMS = {
-    "references": "how much of the reference the candidate holds",
-    "sentences": "how near its meaning is to that of a reference, where the context is data",
-    "context": "how near it is to the nearest part of the context",
-    "samples": "how much nearer it is to a sample than to the references",
-    "likelihood": "its log probability per token (half of it), and what the context adds to that",
-    "support": "how probable it is that the context says what its sentences say",
-    "contradiction": "how probable it is that the reference denies it; small for a text unlike the reference",
-    "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
-}
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
 
@@ -114,7 +104,7 @@ def _sum(row: RowScore) -> str:
     lines = "".join(
         f"<tr><td>{_minus(f'{term.weight:.2f} &times; {term.value:.3f}')}</td>"
         f"<td>= {_minus(f'{term.weight * term.value:.3f}')}</td>"
-        f'<th scope="row">{term.name}</th><td>{TERMS[term.name]}</td></tr>'
+        f'<th scope="row">{term.name}</th><td>{TERMS[term.name].meaning}</td></tr>'
         for term in row.terms
         if term.value
     )

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.metrics.plus import TERMS
 from mars_score.rows import TASKS, Term
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
@@ -24,7 +25,7 @@ from space import layout, limits, questions
 from space.answer import METRICS, Answerer
 from space.layout import VALUES, Handlers, build
 from space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
-from space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
+from space.pages import compared_page, headline, ranking_page, ranks_of
 from space.questions import (
     CHOICES,
     DEFAULTS,
@@ -321,7 +322,7 @@ def test_the_terms_of_a_score_are_shown_with_their_meanings():
         ["0.75", "&times;", "0.500", "=", "0.375", "references"],
         ["0.25", "&times;", "&minus;0.250", "=", "&minus;0.062", "context"],
     ]  # a term that adds nothing is not shown
-    assert all(TERMS[line[5]] in " ".join(line) for line in lines)
+    assert all(TERMS[line[5]].meaning in " ".join(line) for line in lines)
 
 
 def test_the_best_card_is_open_and_each_rank_stands_once():

@@ -21,6 +21,44 @@ from mars_score.rows import Judgement, LogProbability, Row, Term
 from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
+class TermText(NamedTuple):
+    """A term of the score in words.
+
+    Attributes:
+        meaning: of its value.
+        adds: what adds to a score where the term does; "" where it never does, or is put in words otherwise.
+        costs: what costs some of a score where the term does.
+    """
+
+    meaning: str
+    adds: str = ""
+    costs: str = ""
+
+
+TERMS = {  # in the order of the formula
+    "references": TermText("how much of the reference the candidate holds"),
+    "sentences": TermText("how near its meaning is to that of a reference, where the context is data"),
+    "context": TermText("how near it is to the nearest part of the context"),
+    "samples": TermText("how much nearer it is to a sample than to the references", "words of a sample"),
+    "likelihood": TermText(
+        "its log probability per token (half of it), and what the context adds to that",
+        "words that the language model expects",
+        "words that the language model does not expect",
+    ),
+    "repetition": TermText(
+        "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
+        costs="repeated words",
+    ),
+    "support": TermText(
+        "how probable it is that the context says what its sentences say", "sentences that follow from the context"
+    ),
+    "contradiction": TermText(
+        "how probable it is that the reference denies it; small for a text unlike the reference",
+        costs="possible contradictions",
+    ),
+}
+
+
 @dataclass(frozen=True, config=STRICT)
 class PlusConfig:
     """The settings of the formula; the first eleven, to ``log_p_weight``, were chosen on development sets."""
