@@ -1,0 +1,75 @@
+"""The layers of the package, as CONTRIBUTING.md names them: imports go down, and in no circle."""
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from docs import tree
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "mars_score"
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+
+
+def layers():
+    """The layers from the lowest to the highest, each with the names that stand in it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("```\nSURFACES")[2].partition("```")[0]
+    lines = f"SURFACES{text}".splitlines()
+    return [re.findall(r"[\w/]+", re.sub(r"\(.*\)", "", line).partition(" ")[2]) for line in reversed(lines)]
+
+
+def layer_of(module):
+    """The number of a module's layer, by the longest name that it is in."""
+    name = module.removeprefix("mars_score").removeprefix(".").replace(".", "/")
+    found = [
+        (len(entry), number)
+        for number, entries in enumerate(layers())
+        for entry in entries
+        if name == entry.rstrip("/") or (entry.endswith("/") and f"{name}/".startswith(entry))
+    ]
+    return max(found)[1]
+
+
+def imported(module, *, types=True):
+    """The modules of the package that a module imports, also within functions; perhaps for types alone."""
+    code = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    parents = {child: node for node in ast.walk(code) for child in ast.iter_child_nodes(node)}
+    names = set()
+    for node in ast.walk(code):
+        if not types and isinstance(parents.get(node), ast.If) and "TYPE_CHECKING" in ast.dump(parents[node].test):
+            continue
+        if isinstance(node, ast.ImportFrom):
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return (names & MODULES.keys()) - {module}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - {"mars_score", "mars_score.learning"}))
+def test_imports_go_down(module):
+    above = {name for name in imported(module) if name != "mars_score" and layer_of(name) > layer_of(module)}
+    assert above == set()
+
+
+def test_there_is_no_circle():
+    TopologicalSorter({module: imported(module) for module in MODULES}).prepare()
+
+
+def test_every_name_of_the_page_exists():
+    for entry in {entry for entries in layers() for entry in entries}:
+        assert any(
+            (ROOT / folder / entry).with_suffix(suffix).exists()
+            for folder in ("", "mars_score")
+            for suffix in ("", ".py")
+        )
+
+
+def test_the_tree_of_the_page_is_that_of_the_files():
+    """After a change: python -m docs.tree."""
+    assert tree.page() == tree.PAGE.read_text(encoding="utf-8")
