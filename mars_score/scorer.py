@@ -27,8 +27,11 @@ from mars_score.results import MarsResult, count_notices
 from mars_score.rows import AugmentedReference, Example, Row, RowScore, weighted_sum
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
-from mars_score.variants import make_variant
+from mars_score.variants.paper_variant import PaperVariant
+from mars_score.variants.plus_variant import PlusVariant
+from mars_score.variants.variant import Variant
 
+VARIANTS: dict[str, type[Variant]] = {"paper": PaperVariant, "plus": PlusVariant, "fast": PlusVariant}
 _LOADED = ("calls", "_head")  # made when first needed
 
 
@@ -76,7 +79,7 @@ class MarsScorer:
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), Reports(progress)
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
-        self._variant = make_variant(self.settings)
+        self._variant = VARIANTS[self.settings.variant](self.settings)
 
     def __repr__(self) -> str:
         usual = dict(resolve_settings("base", self.settings.variant).items())

@@ -8,6 +8,7 @@ contexts alone. ``naive[MODEL]`` is the paper's baseline with a masked language 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ PEERS = {
     "context_cosine": "baselines.ContextCosine",
     "length": "lexical.Length",
 }
+NAIVE = "baselines.Naive"
 METRICS = (*VARIANTS, *PEERS)
 _BRACKETS = re.compile(r"(mars|naive)\[(.*)\]", re.DOTALL)
 
@@ -67,16 +69,17 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
         return name if isinstance(name, Metric) else OwnMetric(models, name)
     _check(name)
     if name in PEERS:
-        module, metric = PEERS[name].split(".")
-        peer: type[Metric] = getattr(import_module(f"{__name__}.{module}"), metric)
-        return peer(models)
+        return _load(PEERS[name])(models)
     if brackets := _BRACKETS.fullmatch(name):
         if brackets[1] == "mars":
             return MarsVariant(models, f"MARS, {brackets[2]}", brackets[2])
-        from mars_score.meta.metrics.baselines import Naive
-
-        return Naive(models, brackets[2])
+        return _load(NAIVE)(models, brackets[2])
     return MarsVariant(models, *VARIANTS[name])
+
+
+def _load(metric: str) -> Callable[..., Metric]:
+    module, name = metric.split(".")
+    return getattr(import_module(f"{__name__}.{module}"), name)  # type: ignore[no-any-return]
 
 
 def _check(name: str) -> None:
