@@ -28,7 +28,7 @@ class ModelSettings:
 
 DEFAULT_PRESET = "base"
 
-# Models are Hub ids, local folders, or one of the wheels that mars_score.models.wheels knows.
+# Models are Hub ids, local folders, or names of mars_score.models.sources.KNOWN.
 PRESETS: dict[str, dict[str, str]] = {
     # Runs with a package index alone; offline once installed.
     "mini": {

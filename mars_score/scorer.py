@@ -25,7 +25,6 @@ from mars_score.features import augment_references, paper_similarities, plus_fea
 from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
 from mars_score.metrics.plus import plus
 from mars_score.models.calls import ModelCalls
-from mars_score.models.fingerprints import cached_fingerprints
 from mars_score.models.running import Runtime, check_device
 from mars_score.models.tagger import Tagger
 from mars_score.progress import Progress, progress_bars
@@ -90,7 +89,6 @@ class MarsScorer:
         shown = (item for item in self.settings.items() if item not in usual.items())
         return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in shown)})"
 
-    @cached_fingerprints()
     def score(
         self,
         predictions: Any,
@@ -155,7 +153,6 @@ class MarsScorer:
             notices = (*notices, CANDIDATE_TOKENS)
         return MarsResult(scores, signature, notices, tuple(rows), tuple(numbers), explanations)
 
-    @cached_fingerprints()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """Return the references of each row and their infills, for any metric, without repetitions.
 
@@ -215,7 +212,6 @@ class MarsScorer:
         others = tuple(text for text in prepared.samples if text != prepared.candidate)
         return prepared._replace(samples=others), notices.union(notice for notice, flag in flags.items() if flag)
 
-    @cached_fingerprints()
     def score_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
         """Score checked rows, which may be a part of more.
 
@@ -226,7 +222,6 @@ class MarsScorer:
         with self._reports.bars():
             return self._score(rows, idf)
 
-    @cached_fingerprints()
     def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[list[AugmentedReference]]:
         """Augment the references of checked rows; args as for :meth:`score_rows`."""
         with self._reports.bars():

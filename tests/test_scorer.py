@@ -1,6 +1,5 @@
 """What MarsScorer does with odd input, settings and models; its results. Scores: tests/test_forms.py."""
 
-import copy
 import gc
 import json
 import linecache
@@ -36,7 +35,6 @@ from mars_score.language import pipeline_name
 from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus
 from mars_score.models import loading
 from mars_score.models.encoder import Encoding
-from mars_score.models.fingerprints import fingerprint
 from mars_score.rows import Entailment, Judgement, Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import CONFIGS, resolve_settings
@@ -475,17 +473,6 @@ def test_augment(make):
 
 
 # The signature
-
-
-def test_use_changes_no_fingerprint():
-    """Tokenizers remember the padding and the truncation of their last call."""
-    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
-    tokenizer = copy.deepcopy(tokenizer)
-    encoder = tiny_models.tiny_encoder(seed=4)
-    before = fingerprint((model, tokenizer)), fingerprint(encoder)
-    tokenizer(["a", "b c"], padding=True, truncation=True, max_length=9)
-    encoder.encode(["a", "b c"])
-    assert (fingerprint((model, tokenizer)), fingerprint(encoder)) == before
 
 
 def sign(counts=(1,), tasks=("text",), **settings):

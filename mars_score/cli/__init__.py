@@ -14,12 +14,11 @@ from typing import Any, NoReturn
 
 from mars_score.cli import (
     augment_command,
-    cache_command,
     compare_command,
     meta_command,
-    models_command,
     references_command,
     score_command,
+    store_command,
     train_command,
 )
 from mars_score.data.values import one_line
@@ -35,8 +34,7 @@ COMMANDS = (
     references_command,
     meta_command,
     train_command,
-    models_command,
-    cache_command,
+    store_command,
 )
 
 

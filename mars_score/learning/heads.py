@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 from mars_score.atomic import write_whole
 from mars_score.errors import HeadError
 from mars_score.metrics.plus import PlusConfig, repetition
-from mars_score.models.fingerprints import fingerprint
+from mars_score.models.sources import locate
 from mars_score.rows import LogProbability, Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
 from mars_score.text import copied_share, split_words
@@ -79,8 +79,8 @@ class HeadFolder:
         path: the folder.
         digest: hash of ``head.json``, and so of both files.
         kind: one of :data:`KINDS`.
-        models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
-            those of a scorer; no model is ever loaded by a name that stands here.
+        models: names and revisions of the models that it was trained with, by the setting's name. They are
+            compared with those of a scorer; no model is ever loaded by a name that stands here.
         settings: those that its scores depend on, by name, but for the models.
         parameters: how it was trained.
         learned_from: name and sizes of each data set.
@@ -198,7 +198,7 @@ def check_fits(saved: HeadFolder, settings: Settings) -> None:
 def check_models(saved: HeadFolder, settings: Settings) -> None:
     """Raise HeadError where a head was trained with other models."""
     for name, trained in saved.models.items():
-        model = fingerprint(getattr(settings.models, name))
+        model = locate(getattr(settings.models, name))
         if not model.matches(trained):
             raise HeadError(
                 f"{saved.path}: the head was trained with {name} {trained}, but here it is {model}; use the "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mars_score.learning.heads import HeadFolder, TermFeatures, TermsHead, saved_settings, write_head
-from mars_score.models.fingerprints import fingerprint
+from mars_score.models.sources import locate
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
 
@@ -116,7 +116,7 @@ def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequen
         folder,
         {name: np.array([weight]) for name, weight in weights.items()},
         kind="terms",
-        models={name: str(fingerprint(getattr(settings.models, name))) for name in settings.used_models},
+        models={name: str(locate(getattr(settings.models, name))) for name in settings.used_models},
         settings=saved_settings(settings),
         parameters={"penalty": PENALTY},
         learned_from=[data.summary() for data in sets],

@@ -25,9 +25,9 @@ from mars_score.learning.heads import HeadFolder, check_models, read_head, write
 from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import Floats, TrainingSet
 from mars_score.learning.text_heads import ALPHA, BETA, REPLACED_SETTINGS, TEXT_HEADS, Segments, TextHead
-from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode
+from mars_score.models.sources import locate
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -365,7 +365,7 @@ def _save(
         folder,
         head.trained_weights(),
         kind=objective.kind,
-        models={"encoder": str(fingerprint(head.calls.models.encoder))},
+        models={"encoder": str(locate(head.calls.models.encoder))},
         settings=REPLACED_SETTINGS,
         parameters={"objective": objective.name, "learning_rate": learning_rate, "seed": options.seed},
         learned_from=[*learned_before, *(data.summary() for data in sets)],

@@ -1,1 +1,1 @@
-"""Models by name, folder or wheel: loading, fingerprints, signatures, and how they are run."""
+"""Models by name, folder or wheel: sources, loading, and how they are run."""
