@@ -1,1 +1,1 @@
-"""Models by name, folder or wheel: sources, loading, and how they are run."""
+"""Models: where a name leads, loading, and how they are run."""

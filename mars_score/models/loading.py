@@ -1,4 +1,4 @@
-"""Loading models by name, folder or wheel; code of a model's own never runs."""
+"""Loading the models that names stand for; code of a model's own never runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     Args:
         setting: that names the model: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
         models: all models, and their number type.
-        runtime: its device, the store's folder for converted models, and where progress is reported.
+        runtime: its device, the store's folder for unpacked models, and where progress is reported.
 
     Returns:
         A ``SentenceTransformer``, a ``CausalLanguageModel``, or the pair of an NLI model and its tokenizer.
@@ -77,9 +77,9 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
 
     Args:
         setting: as for :func:`shared_model`.
-        spec: a Hub id, a folder, a wheel's name, or a ready-made model, which is returned.
+        spec: as for :func:`locate`; a ready-made model is returned as it is.
         dtype: name of torch's number type, or ``"auto"``.
-        runtime: its device, the store's folder for converted wheels, and where progress is reported.
+        runtime: its device, the store's folder for unpacked models, and where progress is reported.
 
     Returns:
         A ``SentenceTransformer`` for ``"encoder"``, else the pair of a model and its tokenizer.
