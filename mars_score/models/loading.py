@@ -52,12 +52,11 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
         UnsupportedModelError: the language model cannot be used; the message says why.
     """
     spec, dtype = getattr(models, setting), number_type(models.dtype, runtime.device)
-    source = locate(spec)
-    if isinstance(source, ReadyMade):
+    if isinstance(locate(spec), ReadyMade):
         return _load(setting, spec, dtype, runtime)
     key = setting, str(spec), dtype, pick_device(runtime.device)
     with loading_lock:
-        if key not in _loaded or _loaded[key][0] != source:
+        if key not in _loaded or _loaded[key][0] != locate(spec):
             model = _load(setting, spec, dtype, runtime)
             _loaded[key] = locate(spec), model  # the revision of a Hub model may be known only now
         return _loaded[key][1]
