@@ -14,8 +14,7 @@ from typing import Any
 from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.models.loading import model_folder
-from mars_score.models.wheels import is_wheel
+from mars_score.models.sources import locate
 
 # With the largest wanted ratio to `paper`.
 VARIANTS = {"fast": 2.0, "plus": 8.0}
@@ -65,9 +64,9 @@ def bert_scorer(preset: str = "mini") -> Any:
 
     ours = MarsScorer(preset, variant="fast")
     spec, encoder = ours.settings.models.encoder, ours.calls.encoder()
-    folder = model_folder(spec, ours.runtime) if is_wheel(spec) else spec
+    folder, _ = locate(spec).arguments(ours.runtime)
     layers = encoder[0].auto_model.config.num_hidden_layers
-    scorer = BERTScorer(model_type=str(folder), num_layers=layers, idf=False)
+    scorer = BERTScorer(model_type=folder, num_layers=layers, idf=False)
     # BERTScore cuts texts by this, and a folder does not say it.
     scorer._tokenizer.model_max_length = encoder.max_seq_length
     return scorer

@@ -16,7 +16,8 @@ from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.data.reading import read_rows
-from mars_score.models.wheels import wheel_folder
+from mars_score.models.running import Runtime
+from mars_score.models.sources import locate
 from mars_score.settings import resolve_settings
 
 SENTENCES = 3  # of a context
@@ -46,7 +47,7 @@ def main() -> None:
     options.add_argument("--new", type=int, default=16, help="rows with new candidates, in a new process")
     args = parse(options, rows=10_000, new=64, repeats=9)
     texts, numbers = invented(args.rows, SENTENCES), count(1)
-    encoder = str(wheel_folder(resolve_settings("mini").models.encoder))
+    encoder, _ = locate(resolve_settings("mini").models.encoder).arguments(Runtime())
     with fresh_store() as store:
         progress(f"scoring {args.rows} rows")
         scorer = MarsScorer("mini", variant="fast", store=store)

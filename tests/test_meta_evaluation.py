@@ -107,7 +107,7 @@ def test_equal_rows_are_scored_once_and_progress_is_told():
     assert stages == [("letters", 0, 3), ("letters", 3, 3)]
 
 
-def test_a_stopped_run_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_where_it_was(named_models, tmp_path, monkeypatch):
     """What models computed is in the cache; the other metrics are computed again."""
     data, log_probability = make_set(groups=3), ModelCalls.log_probability
 
@@ -118,10 +118,10 @@ def test_a_stopped_run_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ModelCalls, "log_probability", stopped)
         with pytest.raises(KeyboardInterrupt):
-            evaluate(data, ["mars_plus"], store=tmp_path, **tiny)
+            evaluate(data, ["mars_plus"], preset="mini", store=tmp_path, **named_models)
     for name in ("_encoder", "language_model"):
         monkeypatch.setattr(ModelCalls, name, lambda self: pytest.fail("a model is run again"))
-    evaluated = evaluate(data, ["context_perplexity", "length"], store=tmp_path, **tiny)
+    evaluated = evaluate(data, ["context_perplexity", "length"], preset="mini", store=tmp_path, **named_models)
     assert not np.isnan(evaluated.sets["toy"].metrics["context_perplexity"].scores).any()
 
 

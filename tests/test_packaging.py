@@ -15,9 +15,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from docs.pictures import make
-from mars_score.models import wheels
-from mars_score.models.split import SPLIT_MODELS
-from mars_score.models.wheels import wheel_revision
+from mars_score.models.sources import Package, SplitPackages, locate
 from mars_score.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
@@ -61,11 +59,11 @@ def test_model_wheels_are_pinned_by_hash(preset):
     exact = [line.split("==") for line in PROJECT["optional-dependencies"][preset] if "==" in line]
     assert dict(exact).items() <= pinned.items()
     expected = {}
-    for model in PRESETS[preset].values():
-        if model in SPLIT_MODELS:
-            expected |= dict.fromkeys(SPLIT_MODELS[model].parts, SPLIT_MODELS[model].version)
-        elif model in wheels._WHEELS:
-            expected[model] = wheel_revision(model)
+    for source in map(locate, PRESETS[preset].values()):
+        if isinstance(source, SplitPackages):
+            expected |= dict.fromkeys(source.parts, source.version)
+        elif isinstance(source, Package):
+            expected[source.name] = source.revision
     assert expected.items() <= pinned.items()
     others = pinned_by_hash("mini")
     assert all(others.get(name, version) == version for name, version in pinned.items())

@@ -126,7 +126,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     assert read_rows(out).rows == [
         {key: json.dumps(value) if key in texts else value for key, value in row.items()} for row in read(expected)
     ]
-    assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
+    assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name}
 
 
 @pytest.mark.usefixtures("word_models")
@@ -141,7 +141,7 @@ def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
         assert score_words("-", "--out", "-") == 0
         assert score("-", "--out", "-", "--json") == 2
     assert capfdbinary.readouterr().out == Path("out.jsonl").read_bytes()
-    assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl", "store"]
+    assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl"]
     path.write_text("{\n")
     with path.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -338,7 +338,7 @@ def test_an_integer_that_no_float_equals_and_fractions(tmp_path, monkeypatch, fa
 
 
 @pytest.mark.usefixtures("word_models")
-def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
+def test_a_stopped_run_goes_on_with_what_the_store_has(models, monkeypatch, tmp_path):
     chunks, row_scores = itertools.count(1), MarsScorer.row_scores
 
     def stopping(*args, **options):
@@ -347,7 +347,7 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
         return row_scores(*args, **options)
 
     def run(name="out.jsonl", *options):
-        return score_words(path, "--out", tmp_path / name, "--chunk-size", 4, *options)
+        return score_words(path, "--out", tmp_path / name, "--chunk-size", 4, *models, *options)
 
     def stored():
         return ResultStore(tmp_path / "store").info()["encodings"][0]

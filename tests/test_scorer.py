@@ -1,6 +1,5 @@
 """What MarsScorer does with odd input, settings and models; its results. Scores: tests/test_forms.py."""
 
-import copy
 import gc
 import json
 import linecache
@@ -27,7 +26,6 @@ from mars_score.language import pipeline_name
 from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus, term_names
 from mars_score.models import loading
 from mars_score.models.encoder import Encoding
-from mars_score.models.fingerprints import fingerprint
 from mars_score.rows import Entailment, Judgement, Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import CONFIGS, resolve_settings
@@ -381,10 +379,10 @@ def test_progress(make, settings, expected):
         assert of_stage[-1][0] == of_stage[-1][1] > 0
 
 
-def test_rows_are_scored_in_chunks(make, monkeypatch):
+def test_rows_are_scored_in_chunks(make, named_models, monkeypatch):
     """Each text is encoded once."""
     rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
-    settings = {"variant": "fast", "support_weight": 0.0, "contradiction_penalty": 0.0}
+    settings = {"variant": "fast", "support_weight": 0.0, "contradiction_penalty": 0.0, **named_models}
     expected = make(**settings).score(*columns(rows))
     counts = []
 
@@ -469,17 +467,6 @@ def test_augment(make):
 
 
 # The signature
-
-
-def test_use_changes_no_fingerprint():
-    """Tokenizers remember the padding and the truncation of their last call."""
-    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
-    tokenizer = copy.deepcopy(tokenizer)
-    encoder = tiny_models.tiny_encoder(seed=4)
-    before = fingerprint((model, tokenizer)), fingerprint(encoder)
-    tokenizer(["a", "b c"], padding=True, truncation=True, max_length=9)
-    encoder.encode(["a", "b c"])
-    assert (fingerprint((model, tokenizer)), fingerprint(encoder)) == before
 
 
 def sign(counts=(1,), tasks=("text",), **settings):

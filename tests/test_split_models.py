@@ -1,12 +1,14 @@
 """Models whose zip file lies in several packages: joined once, whole or not at all; the Hub has the same."""
 
 import dataclasses
+import hashlib
 import resource
 import shutil
 import threading
 import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,15 +20,22 @@ from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import loading
-from mars_score.models.fingerprints import fingerprint
 from mars_score.models.running import Runtime
-from mars_score.models.split import SPLIT_MODELS, sha256
-from mars_score.models.wheels import joined_folder
+from mars_score.models.sources import KNOWN, locate
 
 REAL = "all-mpnet-base-v2"
 NAME = "tiny-model"
 ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
 PARTS = 3
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def joined_folder(name, store, progress=None):
+    """The folder of a model whose packages are installed."""
+    return Path(locate(name).arguments(Runtime(store=ResultStore(store), progress=progress))[0])
 
 
 def write_package(site, name, part):
@@ -65,13 +74,10 @@ class Published:
             package = f"tiny-model-part-{number + 1}"
             digests[package] = sha256(part)
             self.parts.append(write_package(self.site, package, part))
-        self.model = dataclasses.replace(
-            SPLIT_MODELS[REAL],
-            parts=digests,
-            folder=NAME,
-            files={path.relative_to(source).as_posix(): sha256(path) for path in files},
-        )
-        monkeypatch.setitem(SPLIT_MODELS, NAME, self.model)
+        hashes = {path.relative_to(source).as_posix(): sha256(path) for path in files}
+        revision = hashes["model.safetensors"][:16]
+        self.model = dataclasses.replace(KNOWN[REAL], name=NAME, revision=revision, parts=digests, files=hashes)
+        monkeypatch.setitem(KNOWN, NAME, self.model)
 
     def install(self):
         self._monkeypatch.syspath_prepend(str(self.site))
@@ -138,14 +144,14 @@ def test_what_was_joined_is_used_without_the_packages(published, store):
 
 
 def test_the_hub_has_the_same_model(published, store, tmp_path):
-    before = fingerprint(NAME)
+    before = locate(NAME)
     published.fetch(tmp_path / "hub")
     from_hub = score(NAME, tmp_path / "another")
     assert not (tmp_path / "another" / "models").exists()
     loading.free_models()
     published.install()
     assert score(NAME, store) == from_hub  # also by their signatures
-    assert fingerprint(NAME) == before
+    assert locate(NAME) == before
 
 
 def test_a_damaged_copy_of_the_hub_is_refused(published, store, tmp_path):
@@ -215,11 +221,11 @@ def test_a_full_disk_leaves_nothing(published, store):
     resource.setrlimit(resource.RLIMIT_FSIZE, (weights // 2, limits[1]))  # a write beyond it fails
     try:
         with pytest.raises(ModelUnavailableError, match=r"cannot be unpacked in .*store .*make room.*MARS_STORE"):
-            joined_folder(NAME, store, Runtime().report)
+            joined_folder(NAME, store)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(store.glob("models/*"))
-    assert joined_folder(NAME, store, Runtime().report).is_dir()
+    assert joined_folder(NAME, store).is_dir()
 
 
 def test_a_folder_that_cannot_be_written(published, tmp_path):
@@ -235,14 +241,14 @@ def test_of_several_that_start_one_joins(published, store, monkeypatch):
     starts, started = threading.Barrier(4), []
     unpack = type(published.model).unpack
 
-    def slowly(self, parts, folder, report):
+    def slowly(self, parts, report, folder):
         started.append(folder)
         threading.Event().wait(0.3)
-        unpack(self, parts, folder, report)
+        unpack(self, parts, report, folder)
 
     def join(_):
         starts.wait()
-        return joined_folder(NAME, store, Runtime().report)
+        return joined_folder(NAME, store)
 
     monkeypatch.setattr(type(published.model), "unpack", slowly)
     with ThreadPoolExecutor(4) as pool:
@@ -275,9 +281,9 @@ def test_little_is_in_memory_at_once_and_progress_is_reported(tmp_path, store, m
 @pytest.fixture(scope="session")
 def real_folder(tmp_path_factory):
     """The joined model of preset medium; skips without its packages."""
-    if not SPLIT_MODELS[REAL].installed_parts():
+    if not KNOWN[REAL].is_here(None):
         pytest.skip("needs the packages of requirements-medium.txt")
-    return joined_folder(REAL, tmp_path_factory.mktemp("medium"), Runtime().report)
+    return joined_folder(REAL, tmp_path_factory.mktemp("medium"))
 
 
 @pytest.fixture
@@ -291,7 +297,7 @@ def store_with_medium(converted, real_folder, store):
 
 @pytest.mark.slow
 def test_the_real_packages_hold_what_was_published(real_folder):
-    assert SPLIT_MODELS[REAL].damaged_file(real_folder) is None
+    assert KNOWN[REAL].damaged_file(real_folder) is None
     assert (real_folder / "model.safetensors").stat().st_size == 437_971_872
     assert not (real_folder / "2_Normalize").exists()
 

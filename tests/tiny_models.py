@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from mars_score.models import shipped_nli
+from mars_score.models.loading import NLI_LABELS as SHIPPED_LABELS
 from mars_score.models.prefix_nli import PrefixClassifier
 
 # What the tokenizers are trained on; words of it are few tokens, other words are many.
@@ -233,7 +233,7 @@ def tiny_prefix_classifier(kind: str) -> PrefixClassifier:
     configs = {"bert": transformers.BertConfig, "mpnet": transformers.MPNetConfig}
     models = {"bert": transformers.BertModel, "mpnet": transformers.MPNetModel}
     torch.manual_seed(5)
-    model = PrefixClassifier(models[kind](configs[kind](**size), add_pooling_layer=False), shipped_nli.LABELS)
+    model = PrefixClassifier(models[kind](configs[kind](**size), add_pooling_layer=False), SHIPPED_LABELS)
     return model.double().requires_grad_(False).eval()
 
 

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from mars_score.cli import (
-    cache_command,
     compare_command,
     meta_command,
-    models_command,
     score_command,
+    store_command,
     train_command,
 )
 from mars_score.errors import ModelUnavailableError, WorkerError
@@ -31,8 +30,7 @@ COMMANDS = (
     compare_command,
     meta_command,
     train_command,
-    models_command,
-    cache_command,
+    store_command,
 )
 
 

@@ -25,7 +25,7 @@ from mars_score.atomic import write_whole
 from mars_score.errors import HeadError
 from mars_score.metrics.plus import PlusConfig, repetition
 from mars_score.models.calls import ModelCalls
-from mars_score.models.fingerprints import fingerprint
+from mars_score.models.sources import locate
 from mars_score.rows import Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
 from mars_score.text import copied_share, split_words
@@ -168,7 +168,7 @@ def check_fits(saved: HeadFolder, settings: Settings) -> None:
 def check_models(saved: HeadFolder, settings: Settings) -> None:
     """Raise HeadError where a head was trained with other models."""
     for name, trained in saved.models.items():
-        model = fingerprint(getattr(settings.models, name))
+        model = locate(getattr(settings.models, name))
         if not model.matches(trained):
             raise HeadError(
                 f"{saved.path}: the head was trained with {name} {trained}, but here it is {model}; use the "

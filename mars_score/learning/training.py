@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from mars_score.learning.heads import KIND, NEVER_SET, HeadFolder, TermFeatures, TermsHead, write_head
 from mars_score.meta.sets import RatedColumns, check_names, read_rated_sets
-from mars_score.models.fingerprints import fingerprint
+from mars_score.models.sources import locate
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
 
@@ -148,7 +148,7 @@ def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequen
         folder,
         {name: np.array([weight]) for name, weight in weights.items()},
         kind=KIND,
-        models={name: str(fingerprint(getattr(settings.models, name))) for name in settings.used_models},
+        models={name: str(locate(getattr(settings.models, name))) for name in settings.used_models},
         settings={name: value for name, value in settings.items() if name not in NEVER_SET},
         parameters={"penalty": PENALTY},
         learned_from=[data.summary() for data in sets],

@@ -20,7 +20,6 @@ from mars_score.meta.agreement import (
 from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
 from mars_score.meta.sets import RatedSet, check_names
-from mars_score.models.fingerprints import cached_fingerprints
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel
@@ -132,7 +131,6 @@ class MetaEvaluation:
         return {"seed": self.seed, "resamples": self.resamples, "sets": sets}
 
 
-@cached_fingerprints()
 def meta_evaluate(
     sets: Sequence[RatedSet],
     metrics: Sequence[str | Scoring] = METRICS,

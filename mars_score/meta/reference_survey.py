@@ -12,7 +12,7 @@ import numpy as np
 from mars_score.data.checking import check_examples, check_references
 from mars_score.data.writing import plain
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.fingerprints import fingerprint
+from mars_score.models.sources import locate
 from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
@@ -94,7 +94,7 @@ class ReferenceSurvey:
 
     Attributes:
         rows: in input order.
-        encoder: fingerprint of the model that the cosines are by.
+        encoder: name and revision of the model that the cosines are by.
         ratings: of the references of each row, by people, NaN where there is none; empty without ratings.
     """
 
@@ -215,7 +215,7 @@ def survey_references(
         return float(encodings[text].vector @ encodings[other].vector)
 
     survey = tuple(reference_row(index, row, cosine, config) for index, row in enumerate(rows))
-    return ReferenceSurvey(survey, str(fingerprint(settings["encoder"])), rated)
+    return ReferenceSurvey(survey, str(locate(settings["encoder"])), rated)
 
 
 def _row_table(title: str, note: str, rows: Sequence[tuple[ReferenceRow, Sequence[str]]]) -> Table:

@@ -1,1 +1,1 @@
-"""Models by name, folder or wheel: loading, fingerprints, signatures, and how they are run."""
+"""Models: where a name leads, loading, and how they are run."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.cache import Codec, Done, Item, Value, cached, json_codec
 from mars_score.metrics.paper import PaperConfig, Template
-from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock
-from mars_score.models.loading import shared_model
+from mars_score.models.loading import loading_lock, shared_model
 from mars_score.models.running import number_type
+from mars_score.models.sources import HubModel, Source, locate
 from mars_score.rows import Entailment, LogProbability
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ModelCalls:
 
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
-        self._current: dict[str, tuple[Fingerprint, Any]] = {}
+        self._current: dict[str, tuple[Source, Any]] = {}
         self._memory: OrderedDict[Any, Any] = OrderedDict()  # values by key and item, the last used last
         self._bytes = 0
 
@@ -140,7 +140,10 @@ class ModelCalls:
 
     def language_model(self) -> CausalLanguageModel:
         """Return the language model; raises ModelUnavailableError or UnsupportedModelError."""
-        return self._make("language_model", lambda model: model)  # type: ignore[no-any-return]
+        model: CausalLanguageModel = self._make("language_model", lambda model: model)
+        if locate(self.models.language_model).revision is None:
+            model.prompts.clear()  # its weights may have changed since the last call
+        return model
 
     def _encoder(self) -> SentenceEncoder:
         from mars_score.models.encoder import SentenceEncoder
@@ -162,9 +165,9 @@ class ModelCalls:
         """Return a model in its wrapper, made again when the files behind its name have changed."""
         spec = getattr(self.models, name)
         with loading_lock:
-            if name not in self._current or self._current[name][0] != fingerprint(spec):
+            if name not in self._current or self._current[name][0] != locate(spec):
                 model = wrap(shared_model(name, self.models, self.runtime))
-                self._current[name] = fingerprint(spec), model  # a revision may be known only now
+                self._current[name] = locate(spec), model  # a revision may be known only now
             return self._current[name][1]
 
     def _cached(
@@ -181,8 +184,8 @@ class ModelCalls:
         different = list(dict.fromkeys(items))
         if not different:  # no model is fetched from the Hub for nothing
             return {}
-        spec = getattr(self.models, name)
-        if self.runtime.store.folder and is_name(spec) and fingerprint(spec).revision is None:
+        source = locate(getattr(self.models, name))
+        if self.runtime.store.folder and isinstance(source, HubModel) and source.revision is None:
             # Never fetched from the Hub: its revision is known only when it is loaded.
             shared_model(name, self.models, self.runtime)
         common = self._common(kind, name, method)
@@ -210,7 +213,7 @@ class ModelCalls:
 
     def _common(self, kind: str, name: str, method: Sequence[Any]) -> list[Any] | None:
         """Return what all values of a call depend on; None: the model cannot be identified."""
-        model = fingerprint(getattr(self.models, name))
+        model = locate(getattr(self.models, name))
         dtype = number_type(self.models.dtype, self.runtime.device)
         return None if model.revision is None else [model.name, model.revision, dtype, _VERSIONS[kind], *method]
 

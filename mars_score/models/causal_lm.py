@@ -296,6 +296,11 @@ class PromptCache:
         self._known: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
         self._bytes = 0
 
+    def clear(self) -> None:
+        """Forget all prompts."""
+        self._known.clear()
+        self._bytes = 0
+
     def prefill(
         self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]], room: int = 1
     ) -> KeyValueCache:

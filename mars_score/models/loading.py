@@ -1,30 +1,32 @@
-"""Loading models by name, folder or wheel; code of a model's own never runs."""
+"""Loading the models that names stand for; code of a model's own never runs."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models import shipped_nli
-from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock, name_and_revision
 from mars_score.models.running import number_type, ordinary_mode, pick_device
-from mars_score.models.split import SPLIT_MODELS, SplitModel
-from mars_score.models.wheels import is_wheel, joined_folder, language_model_source, wheel_folder
+from mars_score.models.sources import Difference, ReadyMade, Source, locate
 
 if TYPE_CHECKING:
+    import torch
+
+    from mars_score.models.prefix_nli import PrefixClassifier
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
-_HUB_SECONDS = 5.0  # for an answer of the Hub
+# One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
+loading_lock = threading.RLock()
+NLI_LABELS = ("contradiction", "entailment", "neutral")  # of the classes of NLI models that ship, in order
 _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",
     "entailment_model": "AutoModelForSequenceClassification",
 }
-# Models by name, folder or wheel, with their fingerprints; the process's scorers share them.
-_loaded: dict[tuple[str, ...], tuple[Fingerprint, Any]] = {}
+# Models by setting, name, number type and device; the process's scorers share them.
+_loaded: dict[tuple[str, ...], tuple[Source, Any]] = {}
 
 
 def free_models() -> None:
@@ -40,7 +42,7 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     Args:
         setting: that names the model: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
         models: all models, and their number type.
-        runtime: its device, the store's folder for converted models, and where progress is reported.
+        runtime: its device, the store's folder for unpacked models, and where progress is reported.
 
     Returns:
         A ``SentenceTransformer``, a ``CausalLanguageModel``, or the pair of an NLI model and its tokenizer.
@@ -50,13 +52,13 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
         UnsupportedModelError: the language model cannot be used; the message says why.
     """
     spec, dtype = getattr(models, setting), number_type(models.dtype, runtime.device)
-    if not is_name(spec):
+    if isinstance(locate(spec), ReadyMade):
         return _load(setting, spec, dtype, runtime)
     key = setting, str(spec), dtype, pick_device(runtime.device)
     with loading_lock:
-        if key not in _loaded or _loaded[key][0] != fingerprint(spec):
+        if key not in _loaded or _loaded[key][0] != locate(spec):
             model = _load(setting, spec, dtype, runtime)
-            _loaded[key] = fingerprint(spec), model  # a revision may be known only now
+            _loaded[key] = locate(spec), model  # the revision of a Hub model may be known only now
         return _loaded[key][1]
 
 
@@ -74,9 +76,9 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
 
     Args:
         setting: as for :func:`shared_model`.
-        spec: a Hub id, a folder, a wheel's name, or a ready-made model, which is returned.
+        spec: as for :func:`locate`; a ready-made model is returned as it is.
         dtype: name of torch's number type, or ``"auto"``.
-        runtime: its device, the store's folder for converted wheels, and where progress is reported.
+        runtime: its device, the store's folder for unpacked models, and where progress is reported.
 
     Returns:
         A ``SentenceTransformer`` for ``"encoder"``, else the pair of a model and its tokenizer.
@@ -84,44 +86,68 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     Raises:
         ModelUnavailableError: the model cannot be loaded.
     """
-    if not is_name(spec):
+    source = locate(spec)
+    if isinstance(source, ReadyMade):
         return spec
     import torch
 
-    dtype = number_type(dtype, runtime.device)
-    device, torch_type = pick_device(runtime.device), getattr(torch, dtype)
+    device, torch_type = pick_device(runtime.device), getattr(torch, number_type(dtype, runtime.device))
     with _loading(spec):
         runtime.report(f"load {spec}", 0, 1)
+        place, options = source.arguments(runtime)
         model: Any
-        if spec in shipped_nli.SHIPPED:
-            model = _shipped_nli(spec, dtype, device, runtime)
+        if isinstance(source, Difference):
+            model = _load_difference(source, place, torch_type, device)
         elif setting == "encoder":
             from sentence_transformers import SentenceTransformer
 
-            name, extra = (str(model_folder(spec, runtime)), {}) if is_wheel(spec) else _hub_source(spec)
-            model = SentenceTransformer(name, device=device, trust_remote_code=False, **extra)
+            model = SentenceTransformer(place, device=device, trust_remote_code=False, **options)
             model.to(torch_type).eval()
         else:
             import transformers
 
-            source, extra = _wheel_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
             loader = getattr(transformers, _MODEL_CLASSES[setting])
-            network = loader.from_pretrained(source, dtype=torch_type, trust_remote_code=False, **extra)
+            network = loader.from_pretrained(place, dtype=torch_type, trust_remote_code=False, **options)
             network.requires_grad_(False).eval().to(device)
             model = network, tokenizer
         runtime.report(f"load {spec}", 1, 1)
         return model
 
 
-def _shipped_nli(name: str, dtype: str, device: str, runtime: Runtime) -> Any:
-    shipped = shipped_nli.SHIPPED[name]
-    if not shipped.file.is_file():
-        raise ModelUnavailableError(
-            f"the NLI model {name} is not in this version of mars-score; leave it out with entailment_model=None, "
-            "or name another one"
-        )
-    return shipped_nli.load(name, model_folder(shipped.encoder, runtime), dtype, device)
+def _load_difference(
+    source: Difference, folder: str, dtype: torch.dtype, device: str
+) -> tuple[PrefixClassifier, Any]:
+    """Load a shipped NLI model and its tokenizer from the encoder in ``folder``.
+
+    ``research/entailment/train.py`` makes the files: the product of two thin matrices is added to the weight of a
+    linear layer (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9); norms and classifier are whole.
+    """
+    import torch
+    from safetensors.torch import load_file
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    from mars_score.models.prefix_nli import PrefixClassifier
+
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # the encoder's pooler is left out
+    try:
+        encoder = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
+    finally:
+        logging.set_verbosity(verbosity)
+    model = PrefixClassifier(encoder, NLI_LABELS)
+    learned = {name: tensor.float() for name, tensor in load_file(source.file).items()}
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            layer = name.removesuffix(".weight")
+            if name in learned:
+                parameter.copy_(learned[name])
+            elif f"{layer}.up" in learned:
+                parameter.add_(learned[f"{layer}.up"] @ learned[f"{layer}.down"])
+    model.to(device).requires_grad_(False).eval()
+    model.set_number_type(dtype)
+    return model, AutoTokenizer.from_pretrained(folder)
 
 
 @contextmanager
@@ -159,85 +185,3 @@ def _loading(spec: Any) -> Iterator[None]:
             f"{str(spec)!r} needs its own code, which MARS never runs; choose another model, or load it "
             "yourself and pass the object"
         ) from error
-
-
-def _wheel_source(spec: str, runtime: Runtime) -> tuple[Any, dict[str, Any]]:
-    return language_model_source(spec, runtime.store.folder, runtime.report)
-
-
-def model_folder(name: str, runtime: Runtime) -> Path:
-    """Return the folder with the files of a known wheel's model, wherever they come from.
-
-    Args:
-        name: of the wheel; or of a model in several wheels, for which the Hub is asked where they are missing.
-        runtime: the store's folder, where several wheels are joined, and where progress is reported.
-
-    Raises:
-        ModelUnavailableError: the model cannot be had; the message says what to do.
-    """
-    if name not in SPLIT_MODELS:
-        return wheel_folder(name)
-    return joined_folder(name, runtime.store.folder, runtime.report) or _hub_copy(name, SPLIT_MODELS[name])
-
-
-def _hub_copy(name: str, model: SplitModel) -> Path:
-    """Return the folder of the Hub's copy of a model, which must be the same to the byte; it is fetched once."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    def find(*, here: bool) -> Path:
-        files = list(model.files)
-        return Path(
-            snapshot_download(model.hub_id, revision=model.commit, allow_patterns=files, local_files_only=here)
-        )
-
-    try:
-        folder = find(here=True)
-        complete = all((folder / file).is_file() for file in model.files)
-    except LocalEntryNotFoundError:
-        complete = False
-    if not complete:
-        if error := _hub_error():
-            raise ModelUnavailableError(
-                f"{name} is not installed; run: {model.install} (the Hub has it as well, but cannot be "
-                f"reached: {error})"
-            )
-        folder = find(here=False)
-    if damaged := model.damaged_file(folder):
-        raise ModelUnavailableError(
-            f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
-        )
-    return folder
-
-
-def _hub_error() -> Exception | None:
-    """Return why the Hub cannot be reached; None: it can."""
-    from huggingface_hub import constants, get_session
-
-    try:
-        get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
-    except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
-        return error
-    return None
-
-
-def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:
-    """Return name or folder, and extra ``from_pretrained`` arguments: the revision of the copy here, if any.
-
-    Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
-    """
-    from huggingface_hub import constants
-
-    if Path(spec).is_dir():
-        return str(spec), {}
-    name, asked = name_and_revision(spec)
-    here = fingerprint(spec).revision
-    extra: dict[str, Any] = {"revision": here or asked} if here or asked else {}
-    if not constants.is_offline_mode() and (error := _hub_error()):
-        if here is None:
-            raise ModelUnavailableError(
-                f"could not load {str(spec)!r}: {constants.ENDPOINT} cannot be reached ({error}). Check the "
-                'connection, name a local folder, or choose preset="mini", which runs without the Hub'
-            )
-        extra["local_files_only"] = True
-    return name, extra

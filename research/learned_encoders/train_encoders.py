@@ -23,9 +23,9 @@ from transformers.trainer_callback import PrinterCallback
 
 from mars_score.learning.heads import HeadFolder, write_head
 from mars_score.learning.training import Floats, TrainingSet
-from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode
+from mars_score.models.sources import locate
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -357,7 +357,7 @@ def _save(
         folder,
         head.trained_weights(),
         kind=objective.kind,
-        models={"encoder": str(fingerprint(head.calls.models.encoder))},
+        models={"encoder": str(locate(head.calls.models.encoder))},
         settings={},  # its scores depend on the encoder alone
         parameters={"objective": objective.name, "learning_rate": learning_rate, "seed": options.seed},
         learned_from=[*learned_before, *(data.summary() for data in sets)],

