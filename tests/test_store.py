@@ -350,8 +350,8 @@ def test_an_object_may_change_while_a_scorer_uses_it_and_its_outputs_are_not_sto
     weights = next((model if setting == "encoder" else model[0]).parameters())
     weights.data.copy_(weights.data.roll(1, 0))
     after = scorer.score(*columns(ROWS))
-    assert after.rows != before.rows
-    assert after.rows == MarsScorer(**settings, store=False).score(*columns(ROWS)).rows
+    assert after.row_scores != before.row_scores
+    assert after.row_scores == MarsScorer(**settings, store=False).score(*columns(ROWS)).rows
     assert after.signature == before.signature
     kinds = {"infills", "log_probabilities"} if setting == "language_model" else {KINDS[setting]}
     assert not any(counts(store)[kind] for kind in kinds)

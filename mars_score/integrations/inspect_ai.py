@@ -1,4 +1,4 @@
-"""MARS as a scorer of Inspect, which finds it as ``mars_score/mars`` by an entry point."""
+"""MARS as a scorer of Inspect, which finds it by an entry point, as the name mars of the package mars_score."""
 
 import asyncio
 from typing import Any
