@@ -67,7 +67,7 @@ def test_another_thread_waits(gpt2):
     cache = model.new_cache(rows=1, capacity=len(tokens))
     cache.lengths, entered = [0], threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        with model.exclusive(), model.exclusive():  # re-entrant
+        with exclusive(model.model), exclusive(model.model):  # re-entrant
             running = pool.submit(lambda: (entered.set(), model.extend(cache, [tokens])))
             entered.wait()
             assert not running.done()
@@ -85,8 +85,8 @@ def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
     assert [len(set(of_model)) for of_model in before] == [2, 2]
     language_model = CausalLanguageModel(model, tokenizer)
     assert modes(model) == before[0]
-    log_probabilities(language_model, [("A car", "broke.")])
-    SentenceEncoder(encoder).encode(["a text"])
+    assert dict(log_probabilities(language_model, [("A car", "broke.")]))
+    assert dict(SentenceEncoder(encoder).encode(["a text"]))
     assert (modes(model), modes(encoder)) == before
 
     def fail(*_, **__):
@@ -94,7 +94,7 @@ def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
 
     monkeypatch.setattr(model.transformer.h[1], "forward", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        log_probabilities(language_model, [("A car", "broke.")])
+        dict(log_probabilities(language_model, [("A car", "broke.")]))
     assert model.config._attn_implementation == "sdpa"
     assert modes(model) == before[0]
     with exclusive(model):  # and is free again

@@ -8,7 +8,7 @@ predicted from it yet, and it is fed when the next blank begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,14 +19,13 @@ from mars_score.infilling.jobs import (
     FilledTemplate,
     Job,
     JobState,
-    OnFilled,
     TemplateInContext,
     make_job,
 )
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.attention import KeyValueCache, LayerStates
-from mars_score.models.causal_lm import CausalLanguageModel, PromptCache, flat
+from mars_score.models.causal_lm import CausalLanguageModel, Prompts, flat
 from mars_score.models.codec import token_kind
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
@@ -49,46 +48,35 @@ class BatchedInfiller:
         self.batch = BatchSize(batch_size or (CPU_JOBS if model.device.type == "cpu" else GPU_JOBS))
         self._drafter = Drafter(model, config)
 
-    def infill(self, pairs: Sequence[TemplateInContext], done: OnFilled) -> None:
-        """Fill the blanks of each different (context, template); call ``done`` with each pair and its text."""
+    def infill(self, pairs: Iterable[TemplateInContext]) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
+        """Yield each different (context, template) with the text that it became."""
         pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
         for pair in dict.fromkeys(pairs):
             job, context_cut = self.make_job(*pair)
             pairs_of.setdefault(job, []).append((pair, context_cut))
-
-        def join(job: Job, filled: tuple[FilledBlank, ...]) -> None:
+        for job, filled in self.infill_jobs(pairs_of):
             infills = [self.model.codec.decode(blank.tokens) for blank in filled]
             for pair, context_cut in pairs_of[job]:
                 template = pair[1]
                 # The space between context and reference belongs to a leading blank's infill, but not to the text.
                 text = template.fill(infills).strip()
-                done(pair, FilledTemplate(text, context_cut, reference_cut=len(filled) < len(template.blanks)))
-
-        self.infill_jobs(pairs_of, join)
+                yield pair, FilledTemplate(text, context_cut, reference_cut=len(filled) < len(template.blanks))
 
     def make_job(self, context: str, template: Template) -> tuple[Job, bool]:
         """Encode a template for :meth:`infill_jobs`; see :func:`mars_score.infilling.jobs.make_job`."""
         return make_job(context, template, self.model.codec, self.model.window, self.config)
 
-    def infill_jobs(self, jobs: Iterable[Job], done: Callable[[Job, tuple[FilledBlank, ...]], None]) -> None:
-        """Call ``done`` with each different job and its filled blanks."""
-        waiting = dict.fromkeys(jobs)
-
-        def finish(job: Job, filled: tuple[FilledBlank, ...]) -> None:
-            del waiting[job]
-            done(job, filled)
-
-        for job in [job for job in waiting if not job.blanks]:  # All of them are beyond the window.
-            finish(job, ())
-        with self.model.exclusive(), ordinary_mode():
-            while waiting:
-                together, most = self._next_run(list(waiting))
-
-                def attempt(size: int, together: Sequence[Job] = together) -> None:
-                    for job, filled in _Run(self._drafter, [job for job in together if job in waiting], size):
-                        finish(job, filled)
-
-                self.batch.run(attempt, most)
+    def infill_jobs(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, tuple[FilledBlank, ...]]]:
+        """Yield each different job with its filled blanks."""
+        different = dict.fromkeys(jobs)
+        yield from ((job, ()) for job in different if not job.blanks)  # All of them are beyond the window.
+        waiting = {job: None for job in different if job.blanks}
+        while waiting:
+            together, most = self._next_run(list(waiting))
+            with self.batch.attempt(most) as size:
+                for job, filled in _Run(self._drafter, together, size):
+                    del waiting[job]
+                    yield job, filled
 
     def _next_run(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], int]:
         """Return the longest jobs, and how many of them fit in memory; shorter ones follow in larger batches."""
@@ -110,17 +98,19 @@ class _Run:
         self._waiting = _by_work(jobs, drafter.config.sigma)[::-1]  # taken from the end
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.config.sigma) for job in jobs)
-        self._prompts = PromptCache(capacity * self.model.token_bytes)  # the last prompt: the next job may have it
-        self._main = JobBatch(self.model.new_cache(self.size, capacity))
+        self._prompts = Prompts(capacity * self.model.token_bytes)  # the last prompt: the next job may have it
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
         # of their own until it is full or no other job is left.
         self._planned = drafter.config.planner == "self"
-        self._tail = JobBatch(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
+        with ordinary_mode():
+            self._main = JobBatch(self.model.new_cache(self.size, capacity))
+            self._tail = JobBatch(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
 
     def __iter__(self) -> Iterator[tuple[Job, tuple[FilledBlank, ...]]]:
         while self._waiting or self._main.states or self._tail.states:
-            self._admit()
-            self._advance(self._main if self._main.states else self._tail)
+            with ordinary_mode():
+                self._admit()
+                self._advance(self._main if self._main.states else self._tail)
             while self._finished:
                 state = self._finished.pop()
                 yield state.job, tuple(state.filled)
@@ -139,7 +129,7 @@ class _Run:
         The last written token of each job, of its prompt or of its first text block, is not in the cache yet.
         """
         prompts = list(dict.fromkeys(job.prompt[:-1] for job in jobs))
-        prefilled = self._prompts.prefill(self.model, prompts)
+        prefilled = self.model.prefill(prompts, self._prompts)
         cache = self.model.new_cache(len(jobs), max(len(job.prompt) + len(job.lead) for job in jobs))
         for job in jobs:
             cache.append_row(prefilled, prompts.index(job.prompt[:-1]))

@@ -13,7 +13,7 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.rows import Entailment
 
 if TYPE_CHECKING:
-    from mars_score.models.prefix_nli import PrefixClassifier
+    from mars_score.models.nli import PrefixClassifier
 
 LABELS = ("contradiction", "entailment", "neutral")  # in the order of the classes
 
@@ -94,7 +94,7 @@ def load(name: str, folder: Path, dtype: str, device: str) -> tuple[PrefixClassi
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    from mars_score.models.prefix_nli import PrefixClassifier
+    from mars_score.models.nli import PrefixClassifier
     from mars_score.models.split import sha256
 
     shipped = SHIPPED[name]

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from mars_score.models.prefix_nli import PrefixClassifier, pack
+from mars_score.models.nli import PrefixClassifier, pack
 from mars_score.models.wheels import wheel_folder
 from mars_score.premises import neighbourhood
 from mars_score.text import sentences

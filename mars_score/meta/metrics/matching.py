@@ -70,9 +70,12 @@ class TokenEncoder:
         """Encode each different text; those of similar length share a forward pass."""
         texts = list(dict.fromkeys(texts))
         with ordinary_mode(), exclusive(self._encoder):
-            vectors = self._batch.map(self._vectors, [text.strip() for text in texts], len)
+            vectors = dict(self._batch.map(self._vectors, dict.fromkeys(text.strip() for text in texts), len))
         tokenized = self.tokenize(texts)
-        return {text: _tokens(text.strip(), tokenized, index, vectors[index]) for index, text in enumerate(texts)}
+        return {
+            text: _tokens(text.strip(), tokenized, index, vectors[text.strip()])
+            for index, text in enumerate(texts)
+        }
 
     def _vectors(self, texts: list[str]) -> list[Floats]:
         outputs = self._encoder.encode(
