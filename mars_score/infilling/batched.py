@@ -1,14 +1,14 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next.
 
 :mod:`mars_score.infilling.plain` says the same in its readable form. All prefixes of a draft of n tokens are
-judged in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
+compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
 mask and the positions let each copy see its own prefix only. The block's last token is not fed: nothing is
 predicted from it yet, and it is fed when the next blank begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,7 +30,7 @@ from mars_score.models.codec import token_kind
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
 CPU_JOBS, GPU_JOBS = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
-MASK_ENTRIES = 2**26  # most attention mask entries of one judging pass
+MASK_ENTRIES = 2**26  # most attention mask entries of a pass that compares prefixes; 256 MiB in float32
 
 
 class BatchedInfiller:
@@ -158,10 +158,10 @@ class _Run:
         batch.add(state, source, row)
 
     def _advance(self, batch: JobBatch) -> None:
-        """Write a token for each job; judge the drafts that are long enough, and go to their next blanks."""
+        """Write a token for each job; where a draft is long enough, keep a prefix and go to the next blank."""
         self.drafter.write(batch, plan=self._planned and batch is self._main)
         drafted = self.drafter.finished_drafts(batch)
-        self.drafter.judge(batch, drafted)
+        self.drafter.select_prefix(batch, drafted)
         for index in reversed(drafted):
             state = batch.states[index]
             if state.finished:
@@ -181,7 +181,7 @@ def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
     return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -job.drafted_tokens(sigma)))
 
 
-# Drafts: written token by token, and judged
+# Drafts: written token by token, of which the best prefix is kept
 
 
 class JobBatch:
@@ -211,7 +211,7 @@ class JobBatch:
 
 
 class Drafter:
-    """Generates drafts and judges them."""
+    """Generates drafts and selects the prefixes of them to keep."""
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig) -> None:
         self.model = model
@@ -251,7 +251,7 @@ class Drafter:
     def finished_drafts(self, batch: JobBatch) -> list[int]:
         """Return the indices of the jobs whose draft is long enough.
 
-        A draft of which no prefix ends with a whole character is begun again with tokens of whole characters.
+        A draft that never decodes to whole characters is started again, with tokens of whole characters only.
         """
         finished = []
         for index, state in enumerate(batch.states):
@@ -268,26 +268,25 @@ class Drafter:
                 state.start_draft(whole_characters=True)
         return finished
 
-    def judge(self, batch: JobBatch, finished: Sequence[int]) -> None:
+    def select_prefix(self, batch: JobBatch, finished: Sequence[int]) -> None:
         """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
-        judged = [index for index in finished if batch.states[index].blank.block]
-        for index in set(finished) - set(judged):  # A trailing blank is judged on what is written and the prefix.
-            batch.states[index].keep([0.0] * len(batch.states[index].draft))
-        judged.sort(key=lambda index: _row_size(batch.states[index]))
-        while judged:
-            size = _row_size(batch.states[judged[-1]])
+        rows = []
+        for index in finished:
+            state = batch.states[index]
+            if state.blank.block:
+                rows.append((index, _PrefixRow.of(state, batch.cache.lengths[index])))
+            else:  # What is written and the prefix decide.
+                state.keep([0.0] * len(state.draft))
+        rows.sort(key=lambda entry: len(entry[1].tokens))
+        while rows:
+            size = len(rows[-1][1].tokens)
             count = max(1, MASK_ENTRIES // (size * (batch.cache.slots + size)))
-            _judge(self.model, batch, judged[-count:])
-            del judged[-count:]
+            _compare_prefixes(self.model, batch, dict(rows[-count:]))
+            del rows[-count:]
 
 
-def _row_size(state: JobState) -> int:
-    """Return the number of tokens of a job's :class:`_JudgedRow`."""
-    return 1 + len(state.draft) * (len(state.blank.block) - 1)
-
-
-class _JudgedRow(NamedTuple):
-    """The tokens that judge a draft: its last token, then a copy of the text block after each of its prefixes.
+class _PrefixRow(NamedTuple):
+    """The tokens that compare a draft's prefixes: its last token, then after each prefix a copy of the text block.
 
     All of a draft but its last token is in the cache. The last one belongs to the copy after the whole draft.
     Each list has an entry for each token.
@@ -302,7 +301,7 @@ class _JudgedRow(NamedTuple):
     targets: list[int]  # the tokens that follow
 
     @classmethod
-    def of(cls, state: JobState, cached: int) -> _JudgedRow:
+    def of(cls, state: JobState, cached: int) -> _PrefixRow:
         """Lay out the tokens for a job of which ``cached`` tokens are in the cache."""
         draft, block = len(state.draft), state.blank.block
         start, copies, offsets = cached - (draft - 1), range(1, draft + 1), range(len(block) - 1)
@@ -322,15 +321,19 @@ class _JudgedRow(NamedTuple):
         return [index for index, other in enumerate(self.prefixes) if other == prefix]
 
 
-def _judge(model: CausalLanguageModel, batch: JobBatch, indices: Sequence[int]) -> None:
-    """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
-    rows = [_JudgedRow.of(batch.states[index], batch.cache.lengths[index]) for index in indices]
-    log_probabilities, new = _run(model, batch.cache, indices, rows)
+def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping[int, _PrefixRow]) -> None:
+    """Keep the best prefix of drafts that a text block follows.
+
+    Afterwards the cache holds all written tokens but the last.
+    """
+    log_probabilities, new = _run_prefixes(model, batch.cache, list(rows), list(rows.values()))
     written: list[tuple[int, int, int]] = []  # row, slot, and index in the pass, of each token to write
     first = 0
-    for index, row, values in zip(indices, rows, log_probabilities, strict=True):
+    for (index, row), of_targets in zip(rows.items(), log_probabilities, strict=True):
         state = batch.states[index]
-        kept = state.keep(_block_log_probabilities(state, values))
+        block_starts = [*state.block_start_log_probabilities, float(of_targets[0])]
+        others = of_targets[1:].reshape(len(state.draft), row.copied).sum(1).tolist()
+        kept = state.keep([start + other for start, other in zip(block_starts, others, strict=True)])
         written += [(index, row.positions[token], first + token) for token in row.copy_after(kept)]
         batch.cache.lengths[index] = row.start + kept + row.copied
         first += len(row.tokens)
@@ -338,8 +341,8 @@ def _judge(model: CausalLanguageModel, batch: JobBatch, indices: Sequence[int]) 
         batch.cache.write(new, *zip(*written, strict=True))
 
 
-def _run(
-    model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_JudgedRow]
+def _run_prefixes(
+    model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_PrefixRow]
 ) -> tuple[Sequence[Tensor], LayerStates]:
     """Return the log probabilities of each row's targets, (tokens,), and all tokens' keys and values."""
     counts, past = [len(row.tokens) for row in rows], [row.past for row in rows]
@@ -348,10 +351,3 @@ def _run(
     hidden, states = model.forward(tokens, positions, packed)
     targets = model.tensor(flat([row.targets for row in rows]))
     return torch.split(model.log_probabilities(hidden, targets).double().cpu(), counts), states
-
-
-def _block_log_probabilities(state: JobState, values: Tensor) -> list[float]:
-    """Return the log probability of the text block after each prefix, given those of a row's targets."""
-    starts = [*state.block_start_log_probabilities, float(values[0])]
-    others = values[1:].reshape(len(state.draft), len(state.blank.block) - 1).sum(1).tolist()
-    return [start + other for start, other in zip(starts, others, strict=True)]

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 
 # Parts of the keys of stored values; raised when the same model comes to give other values.
 _VERSIONS = {"encodings": 5, "log_probabilities": 3, "entailments": 5, "infills": 3}
+# The setting that names the model of a kind of call, and how reports of progress name the call.
+_MODELS_AND_STAGES = {
+    "encodings": ("encoder", "encode"),
+    "log_probabilities": ("language_model", "likelihood"),
+    "entailments": ("entailment_model", "contradiction"),
+    "infills": ("language_model", "infill"),
+}
 _MEMORY_BYTES = 2**28  # of values that are kept in memory
 _VALUE_BYTES = 500  # of a value without arrays, about
 
@@ -58,11 +65,10 @@ class ModelCalls:
         """
         from mars_score.models.encoder import Encoding
 
-        def compute(missing: Sequence[str]) -> Iterable[tuple[str, Encoding]]:
-            return self._encoder().encode(missing, tokens=tokens)
-
         codec = Codec(Encoding.to_bytes, Encoding.from_bytes)
-        return self._cached("encodings", "encoder", [tokens], texts, compute, codec)
+        return self._cached(
+            "encodings", [tokens], texts, lambda missing: self._encoder().encode(missing, tokens=tokens), codec
+        )
 
     def log_probability(
         self, pairs: Iterable[tuple[str, str]], max_context_tokens: int | None
@@ -79,8 +85,8 @@ class ModelCalls:
 
             return in_and_out_of_context(self.language_model(), missing, max_context_tokens)
 
-        codec, method = json_codec(LogProbability), [max_context_tokens]
-        return self._cached("log_probabilities", "language_model", method, pairs, compute, codec, "likelihood")
+        codec = json_codec(LogProbability)
+        return self._cached("log_probabilities", [max_context_tokens], pairs, compute, codec)
 
     def entails(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Entailment]:
         """Compute the entailment and contradiction probabilities of each different (premise, hypothesis).
@@ -89,12 +95,8 @@ class ModelCalls:
             ModelUnavailableError: the NLI model cannot be loaded.
             UnsupportedModelError: it has no classes for entailment and contradiction.
         """
-
-        def compute(missing: Sequence[tuple[str, str]]) -> Iterable[tuple[tuple[str, str], Entailment]]:
-            return self._nli().entails(missing)
-
         codec = json_codec(Entailment)
-        return self._cached("entailments", "entailment_model", [], pairs, compute, codec, "contradiction")
+        return self._cached("entailments", [], pairs, lambda missing: self._nli().entails(missing), codec)
 
     def infill(
         self, pairs: Iterable[tuple[str, Template]], config: PaperConfig
@@ -120,8 +122,8 @@ class ModelCalls:
         names = ["sigma", "max_context_tokens", "planner"]
         if config.planner != "none":
             names += [field.name for field in dataclasses.fields(config) if field.name.startswith("plan_")]
-        method, codec = [getattr(config, name) for name in names], json_codec(FilledTemplate)
-        filled = self._cached("infills", "language_model", method, parts, compute, codec, "infill")
+        method = [getattr(config, name) for name in names]
+        filled = self._cached("infills", method, parts, compute, json_codec(FilledTemplate))
         return {parts[item]: template for item, template in filled.items()}
 
     def token_offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
@@ -168,14 +170,13 @@ class ModelCalls:
     def _cached(
         self,
         kind: str,
-        name: str,
         method: Sequence[Any],
         items: Iterable[Item],
         compute: Callable[[Sequence[Item]], Iterable[tuple[Item, Value]]],
         codec: Codec[Value],
-        stage: str = "encode",
     ) -> dict[Item, Value]:
         """Return the value of each different item: from memory, from the store, or computed."""
+        name, stage = _MODELS_AND_STAGES[kind]
         different = list(dict.fromkeys(items))
         if not different:  # no model is fetched from the Hub for nothing
             return {}

@@ -162,12 +162,11 @@ class CausalLanguageModel:
         Returns:
             (n,)
         """
-        chunks = zip(torch.split(hidden, LOGIT_ROWS), torch.split(targets, LOGIT_ROWS), strict=True)
-        return torch.cat([self._log_probabilities(*chunk) for chunk in chunks])
-
-    def _log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        logits = self.logits(hidden)
-        return logits.gather(-1, targets[:, None])[:, 0] - logits.logsumexp(-1)
+        parts = []
+        for states, tokens in zip(torch.split(hidden, LOGIT_ROWS), torch.split(targets, LOGIT_ROWS), strict=True):
+            logits = self.logits(states)
+            parts.append(logits.gather(-1, tokens[:, None])[:, 0] - logits.logsumexp(-1))
+        return torch.cat(parts)
 
     def extend(
         self, cache: KeyValueCache, texts: Sequence[Sequence[int]], rows: Sequence[int] | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -94,13 +95,10 @@ def log_probabilities(
             as suits the device.
         max_context_tokens: of the beginning of each context that are used; None: as many as fit the window.
     """
-    different = list(dict.fromkeys(pairs))
-    contexts = {
-        context: model.codec.encode_context(context) for context in dict.fromkeys(pair[0] for pair in different)
-    }
+    encode_context = cache(model.codec.encode_context)
     pairs_of: dict[PromptedText, list[ContextAndText]] = {}
-    for context, text in different:
-        prompted = PromptedText.of(model.codec, model.window, contexts[context], text, max_context_tokens)
+    for context, text in dict.fromkeys(pairs):
+        prompted = PromptedText.of(model.codec, model.window, encode_context(context), text, max_context_tokens)
         pairs_of.setdefault(prompted, []).append((context, text))
     batch, waiting = BatchSize(pass_tokens or model.pass_tokens), dict.fromkeys(pairs_of)
     while waiting:
@@ -127,10 +125,11 @@ def _run(
         most = min(model.pack_tokens, pass_tokens)
         packs = [pack for prompt in prompts for pack in _packs(by_prompt[prompt], most)]
         for batch in _pack_batches(packs, pass_tokens):
-            cached = [pack.prompt[: lengths[pack.prompt] - 1] for pack in batch]
+            prompts_of_packs = [pack.texts[0].prompt for pack in batch]
+            cached = [prompt[: lengths[prompt] - 1] for prompt in prompts_of_packs]
             with exclusive(model.model), ordinary_mode():
-                cache = model.prefill(cached, model.prompts, room=max(map(len, batch)))
-                means = _run_packs(batch, model, cache)
+                prefilled = model.prefill(cached, model.prompts, room=len(batch[0].tokens))
+                means = _run_packs(batch, model, prefilled)
             yield from means
 
 
@@ -154,45 +153,27 @@ class _Pack:
     each text but its last token, which predicts nothing. The tokens before are in the cache.
     """
 
-    texts: tuple[PromptedText, ...]
+    texts: Sequence[PromptedText]
+    past: int  # cached tokens before the row
+    tokens: list[int]  # ids of the row
+    positions: list[int]  # of each token of the row
+    branches: list[
+        int
+    ]  # number of each token's text, from 1; branch 0, the prompt's last token, is visible to all
+    predictors: list[int]  # for each token of each text the index in the row of the token before it
 
-    @property
-    def prompt(self) -> tuple[int, ...]:
-        """The ids of the prompt, or as much of it as fits into the window."""
-        return self.texts[0].prompt
-
-    def __len__(self) -> int:
-        """Return the number of tokens of the row."""
-        return 1 + sum(len(text.tokens) - 1 for text in self.texts)
-
-    @property
-    def past(self) -> int:
-        """The number of cached tokens before the row."""
-        return self.texts[0].prompt_length - 1
-
-    @property
-    def tokens(self) -> list[int]:
-        """The ids of the row."""
-        return [self.prompt[self.past], *(token for text in self.texts for token in text.tokens[:-1])]
-
-    @property
-    def positions(self) -> list[int]:
-        """The position of each token of the row."""
-        start = self.past + 1
-        after = (start + offset for text in self.texts for offset in range(len(text.tokens) - 1))
-        return [self.past, *after]
-
-    @property
-    def branches(self) -> list[int]:
-        """The number of each token's text, from 1; branch 0, the prompt's last token, is visible to all."""
-        return [0, *(number for number, text in enumerate(self.texts, 1) for _ in text.tokens[1:])]
-
-    @property
-    def predictors(self) -> list[int]:
-        """For each token of each text the index in the row of the token before it."""
-        starts = accumulate((len(text.tokens) - 1 for text in self.texts), initial=1)
-        indices = zip(starts, self.texts, strict=False)
-        return [index for start, text in indices for index in (0, *range(start, start + len(text.tokens) - 1))]
+    @classmethod
+    def of(cls, texts: Sequence[PromptedText]) -> _Pack:
+        """Lay out the row of some texts."""
+        past = texts[0].prompt_length - 1
+        pack = cls(texts, past, [texts[0].prompt[past]], [past], [0], [])
+        for number, text in enumerate(texts, 1):
+            predicting = text.tokens[:-1]
+            pack.predictors.extend([0, *range(len(pack.tokens), len(pack.tokens) + len(predicting))])
+            pack.tokens.extend(predicting)
+            pack.positions.extend(range(past + 1, past + 1 + len(predicting)))
+            pack.branches.extend([number] * len(predicting))
+        return pack
 
 
 def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
@@ -205,15 +186,15 @@ def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
             packs.append([])
             room = most - len(text.tokens)
         packs[-1].append(text)
-    return [_Pack(tuple(pack)) for pack in packs]
+    return [_Pack.of(texts) for texts in packs]
 
 
 def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
     """Yield packs of one forward pass, longest first: at most ``most`` tokens, no more padding than tokens."""
     batch: list[_Pack] = []
-    for pack in sorted(packs, key=len, reverse=True):
-        tokens = sum(map(len, batch)) + len(pack)
-        if batch and (tokens > most or (len(batch) + 1) * len(batch[0]) > 2 * tokens):
+    for pack in sorted(packs, key=lambda pack: len(pack.tokens), reverse=True):
+        tokens = sum(len(other.tokens) for other in [*batch, pack])
+        if batch and (tokens > most or (len(batch) + 1) * len(batch[0].tokens) > 2 * tokens):
             yield batch
             batch = []
         batch.append(pack)
@@ -234,7 +215,7 @@ def _run_packs(
 
 def _predicting_states(packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache) -> Tensor:
     """Run the model over packs; return the hidden states before each token of all texts, (tokens, hidden size)."""
-    lengths, past = [len(pack) for pack in packs], [[pack.past] for pack in packs]
+    lengths, past = [len(pack.tokens) for pack in packs], [[pack.past] for pack in packs]
     batch = model.packed_batch(lengths, past, prompts, branches=[pack.branches for pack in packs])
     tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), batch)

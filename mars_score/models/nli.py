@@ -171,6 +171,7 @@ class PrefixClassifier(nn.Module):
         super().__init__()
         size = encoder.config.hidden_size
         self.encoder, self.labels = encoder, tuple(labels)
+        self._is_mpnet = hasattr(encoder.encoder, "relative_attention_bias")
         self.dense = nn.Linear(size, size)
         self.classifier = nn.Linear(size, len(labels))
 
@@ -198,14 +199,10 @@ class PrefixClassifier(nn.Module):
         for layer in self.encoder.encoder.layer[1:]:
             layer.to(dtype)
 
-    @property
-    def _is_mpnet(self) -> bool:
-        return hasattr(self.encoder.encoder, "relative_attention_bias")
-
     def _attention_mask(self, packed: Packed, dtype: torch.dtype) -> Tensor:
         """Return what is added to attention: which tokens see which, and MPNet's bias by their distance."""
-        own, others = packed.blocks[:, :, None], packed.blocks[:, None, :]
-        unseen = ((others != 0) & (others != own))[:, None]
+        seeing, seen = packed.blocks[:, :, None], packed.blocks[:, None, :]
+        unseen = ((seen != 0) & (seen != seeing))[:, None]
         mask = torch.zeros_like(unseen, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)
         if not self._is_mpnet:
             return mask
