@@ -316,10 +316,6 @@ class _PrefixRow(NamedTuple):
             targets=[block[0], *block[1:] * draft],
         )
 
-    def copy_after(self, prefix: int) -> list[int]:
-        """Return the indices of the tokens to write where the prefix of this length is kept."""
-        return [index for index, other in enumerate(self.prefixes) if other == prefix]
-
 
 def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping[int, _PrefixRow]) -> None:
     """Keep the best prefix of drafts that a text block follows.
@@ -334,7 +330,8 @@ def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping
         block_starts = [*state.block_start_log_probabilities, float(of_targets[0])]
         others = of_targets[1:].reshape(len(state.draft), row.copied).sum(1).tolist()
         kept = state.keep([start + other for start, other in zip(block_starts, others, strict=True)])
-        written += [(index, row.positions[token], first + token) for token in row.copy_after(kept)]
+        copy = [token for token, prefix in enumerate(row.prefixes) if prefix == kept]
+        written += [(index, row.positions[token], first + token) for token in copy]
         batch.cache.lengths[index] = row.start + kept + row.copied
         first += len(row.tokens)
     if written:

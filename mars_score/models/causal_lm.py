@@ -103,21 +103,16 @@ class CausalLanguageModel:
         _, self._states = self.forward(
             inputs[0], torch.arange(count, device=self.device), PackedBatch([count], mask)
         )
+        self.layers = len(self._states)  # those with keys and values
+        # Memory of the cached keys and values of one token.
+        self.token_bytes = sum(
+            state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer
+        )
         cache = self.new_cache(rows=2, capacity=count)
         cache.lengths = [0, 0]
         self.extend(cache, [tokens[:2], tokens[:4]])
         hidden = self.extend(cache, [tokens[2:], tokens[4:]])
         return plain, self.logits(torch.stack([states[-1] for states in hidden]))
-
-    @property
-    def layers(self) -> int:
-        """Number of layers with keys and values."""
-        return len(self._states)
-
-    @property
-    def token_bytes(self) -> int:
-        """Memory of the cached keys and values of one token, in bytes."""
-        return sum(state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer)
 
     def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
         """Make a cache for at most ``rows`` rows of ``capacity`` tokens, none of them in use."""
@@ -258,14 +253,11 @@ class CausalLanguageModel:
             branch = self.padded_tensor(branches, -1)
             within = (branch[:, :, None] == branch[:, None]) | (branch[:, None] == 0)
         visible = [part.expand(len(counts), longest, -1) for part in (cached, within.tril())]
+        hidden, dtype = ~torch.cat(visible, dim=2), dtype or self.dtype
+        mask = torch.zeros(hidden.shape, dtype=dtype, device=self.device)
+        mask.masked_fill_(hidden, torch.finfo(dtype).min)
         chosen = None if rows is None else self.tensor(rows)
-        return PackedBatch(counts, self.mask(torch.cat(visible, dim=2), dtype), cache, chosen, slots)
-
-    def mask(self, visible: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Turn what each token attends to (bool) into an additive mask, (rows, 1, tokens, slots + tokens)."""
-        dtype = dtype or self.dtype
-        mask = torch.zeros(visible.shape, dtype=dtype, device=self.device)
-        return mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None]
+        return PackedBatch(counts, mask[:, None], cache, chosen, slots)
 
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
         """Make a tensor on the model's device from numbers in (nested) lists of equal lengths."""
