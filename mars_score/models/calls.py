@@ -185,15 +185,16 @@ class ModelCalls:
             # Never fetched from the Hub: its revision is known only when it is loaded.
             shared_model(name, self.models, self.runtime)
         common = self._common(kind, name, method)
+        key = kind, str(common)
         # Without it nothing is kept: the model is an object that may change between calls.
-        known = {item: self._memory.get((kind, str(common), item)) for item in different} if common else {}
+        known = {item: self._memory.get((key, item)) for item in different} if common else {}
         values = {item: value for item, value in known.items() if value is not None}
         missing = [item for item in different if item not in values]
         reported = partial(self.runtime.reported, stage, compute)
         values |= cached(self.runtime.store, kind, common, missing, reported, codec)
         for item, value in values.items() if common else ():
             size = _VALUE_BYTES + sum(getattr(part, "nbytes", 0) for part in value)
-            self._memory.put((kind, str(common), item), value, size)
+            self._memory.put((key, item), value, size)
         return values
 
     def _common(self, kind: str, name: str, method: Sequence[Any]) -> list[Any] | None:

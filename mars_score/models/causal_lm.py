@@ -256,8 +256,7 @@ class CausalLanguageModel:
         hidden, dtype = ~torch.cat(visible, dim=2), dtype or self.dtype
         mask = torch.zeros(hidden.shape, dtype=dtype, device=self.device)
         mask.masked_fill_(hidden, torch.finfo(dtype).min)
-        chosen = None if rows is None else self.tensor(rows)
-        return PackedBatch(counts, mask[:, None], cache, chosen, slots)
+        return PackedBatch(counts, mask[:, None], cache, None if rows is None else self.tensor(rows), slots)
 
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
         """Make a tensor on the model's device from numbers in (nested) lists of equal lengths."""
