@@ -56,7 +56,7 @@ def main() -> None:
     results: dict[Job, PlainResult] = {}
 
     def in_batches(work: Sequence[Job]) -> None:
-        batched.infill_jobs(work, filled.__setitem__)
+        filled.update(batched.infill_jobs(work))
 
     def one_by_one(work: Sequence[Job]) -> None:
         results.update((job, plain.fill(*templates[job])) for job in work)

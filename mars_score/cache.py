@@ -9,6 +9,7 @@ import math
 import os
 import sqlite3
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,28 +24,30 @@ KINDS = ("encodings", "log_probabilities", "entailments", "infills")  # one for 
 LIMIT = 10 * 2**30  # bytes
 FILE = "results.sqlite3"
 TIMEOUT = 60.0  # seconds to wait for other processes
-_FRESH = 3600  # seconds; reading an entry updates its time only if that is older
-_VERSION = 3
+_VERSION = 4  # of the table; one of another version is replaced
 KEY_BYTES = 16
-_SCHEMA = (
+_TABLE = (
     "DROP TABLE IF EXISTS entries",
-    "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, used INTEGER NOT NULL, "
-    "checksum BLOB NOT NULL, value BLOB NOT NULL, UNIQUE (kind, key))",
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, checksum BLOB NOT NULL, "
+    "value BLOB NOT NULL, UNIQUE (kind, key))",
     f"PRAGMA user_version = {_VERSION}",
 )
-_SELECT = (
-    "SELECT id, key, CAST(checksum AS BLOB), CAST(value AS BLOB), used FROM entries WHERE kind = ? AND key IN"
-)
-_KEYS = 500  # of one statement
+_INSERT = "INSERT OR REPLACE INTO entries (kind, key, checksum, value) VALUES (?, ?, ?, ?)"
+# A damaged file may hold text in the place of bytes.
+_SELECT = "SELECT CAST(checksum AS BLOB), CAST(value AS BLOB) FROM entries WHERE kind = ? AND key = ?"
+# Ids rise with the time of writing, as a value that is written again gets a new one.
+_DELETE_OLDEST_TENTH = """DELETE FROM entries WHERE id IN
+    (SELECT id FROM entries ORDER BY id LIMIT (SELECT count(*) / 10 + 1 FROM entries))"""
+_USED_BYTES = """SELECT (page_count - freelist_count) * page_size
+    FROM pragma_page_count, pragma_freelist_count, pragma_page_size"""
 FLUSH_SECONDS = 2.0  # computed results are saved this often, so that a killed process loses no more
 
 _as_json = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=lambda mapping: dict(**mapping)
 ).encode
-_T = TypeVar("_T")
+T = TypeVar("T")
 Item = TypeVar("Item", bound=Hashable)
 Value = TypeVar("Value")
-Done = Callable[[Item, Value], None]
 
 
 def store_folder(store: Store = None) -> Path | None:
@@ -82,8 +85,7 @@ def size_limit() -> int:
 def digest(*parts: Any) -> bytes:
     """Hash ``parts`` (str, int, float, bool, None, lists and mappings of them, else TypeError) to 16 bytes.
 
-    A tuple counts as the list of its items, the order of a mapping's keys (strings) does not count; 1, 1.0 and
-    True differ.
+    Tuples hash like lists; the order of a mapping's keys (strings) does not count; 1, 1.0 and True differ.
     """
     return hashlib.blake2b(_as_json(parts).encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
 
@@ -97,8 +99,7 @@ class ResultStore:
 
     Args:
         folder: of the store, made by the first :meth:`put`; None: nothing is saved.
-        limit: bytes of the file; beyond them the least recently used results are evicted. None:
-            :func:`size_limit`.
+        limit: bytes of the file; beyond them the oldest results are removed. None: :func:`size_limit`.
     """
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
@@ -109,40 +110,27 @@ class ResultStore:
 
     def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the stored values of those ``keys`` that have one."""
-        return (self._use(lambda db: _select(db, kind, keys)) if keys else None) or {}
+        return self._use(lambda db: _read(db, kind, keys)) or {}
 
     def put(self, kind: str, entries: Mapping[bytes, bytes]) -> None:
-        """Save ``entries``, key to value, and evict others if the file becomes too large."""
-        now = int(time.time())
-        rows = [(kind, key, now, _checksum(kind, key, value), value) for key, value in entries.items()]
-
-        def write(db: sqlite3.Connection) -> None:
-            with _transaction(db):
-                if _version(db) != _VERSION:
-                    _create(db)
-                db.executemany(
-                    "INSERT OR REPLACE INTO entries (kind, key, used, checksum, value) VALUES (?, ?, ?, ?, ?)",
-                    rows,
-                )
-                _evict(db, self.limit)
-
+        """Save ``entries``, key to value, and remove the oldest ones if the file becomes too large."""
+        rows = [(kind, key, _checksum(kind, key, value), value) for key, value in entries.items()]
         if rows:
-            self._use(write, write=True)
+            self._use(lambda db: _write(db, rows, self.limit), write=True)
 
     def info(self) -> dict[str, tuple[int, int]]:
         """Return the number of entries and the bytes of values of every kind."""
         query = "SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind"
         rows = self._use(lambda db: db.execute(query).fetchall()) or []
-        counts = {kind: (number, size) for kind, number, size in rows}
-        return {kind: counts.get(kind, (0, 0)) for kind in KINDS}
+        return dict.fromkeys(KINDS, (0, 0)) | {kind: (count, size) for kind, count, size in rows if kind in KINDS}
 
     def clear(self) -> None:
         """Remove all results; a damaged file is deleted. OSError: it cannot be written."""
         if self.file is None or not self.file.exists():
             return
         try:
-            with _opened(self.file) as db, _transaction(db):
-                _create(db)
+            with _opened(self.file) as db:
+                _write(db, (), self.limit, anew=True)
         except sqlite3.Error as error:
             if not _is_damage(error):
                 raise OSError(f"{self.file}: {error}") from error
@@ -150,7 +138,7 @@ class ResultStore:
             self.file.unlink()
         self._readable = self._writable = True
 
-    def _use(self, work: Callable[[sqlite3.Connection], _T], *, write: bool = False) -> _T | None:
+    def _use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T | None:
         """Return what ``work`` does; None without a store, and if it fails, which warns and is not tried again."""
         if self.file is None or not (self._writable if write else self._readable):
             return None
@@ -174,10 +162,6 @@ class ResultStore:
             return None
 
 
-def _checksum(kind: str, key: bytes, value: bytes) -> bytes:
-    return hashlib.blake2b(value, digest_size=8, key=key, person=kind.encode()[:16]).digest()
-
-
 def _is_damage(error: Exception) -> bool:
     """Tell whether the file is to blame; a lock, a full disk or a read-only folder is no damage."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -197,66 +181,37 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
             raise sqlite3.DatabaseError("malformed text") from error
 
 
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Begin to write, waiting for other writers."""
-    if _version(db) == 0:
-        db.execute("PRAGMA auto_vacuum = FULL")  # takes effect in an empty file only
-    with db:
-        db.execute("BEGIN IMMEDIATE")
-        yield
-
-
 def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _create(db: sqlite3.Connection) -> None:
-    """Put an empty table in the place of what there was, also of another version."""
-    for statement in _SCHEMA:
-        db.execute(statement)
-
-
-def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the values of ``keys``, and mark those that were last used an hour ago or earlier as used now."""
+def _read(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     values: dict[bytes, bytes] = {}
-    old: list[int] = []
-    now = int(time.time())
-    db.execute("BEGIN")
-    for start in range(0, len(keys), _KEYS):
-        part = keys[start : start + _KEYS]
-        wanted = f"{_SELECT} ({', '.join('?' * len(part))})"
-        for number, key, checksum, value, used in db.execute(wanted, (kind, *part)):
+    db.execute("BEGIN")  # One lock for all keys.
+    for key in keys:
+        for checksum, value in db.execute(_SELECT, (kind, key)):
             if value is None or checksum != _checksum(kind, key, value):
                 raise sqlite3.DatabaseError("a result has a wrong checksum")
             values[key] = value
-            if abs(used - now) > _FRESH:
-                old.append(number)
-    db.execute("COMMIT")
-    if old:
-        db.execute("PRAGMA busy_timeout = 1000")  # ms
-        with suppress(sqlite3.OperationalError), _transaction(db):  # as in a read-only folder
-            db.executemany("UPDATE entries SET used = ? WHERE id = ?", [(now, number) for number in old])
     return values
 
 
-def _evict(db: sqlite3.Connection, limit: int) -> None:
-    """Delete the least recently used entries of a file over the limit until nine tenths of it are left."""
-    if _size(db) <= limit:
-        return
-    ids = db.execute("SELECT id FROM entries ORDER BY used, id").fetchall()
-    step = math.ceil(len(ids) / 50)
-    while ids and _size(db) > limit * 9 // 10:
-        db.executemany("DELETE FROM entries WHERE id = ?", ids[:step])
-        del ids[:step]
+def _write(db: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], limit: int, *, anew: bool = False) -> None:
+    """Add rows, to an empty table if asked for, and remove the oldest entries while the file is over the limit."""
+    if _version(db) == 0:
+        db.execute("PRAGMA auto_vacuum = FULL")  # So the file shrinks; it takes effect in an empty file only.
+    with db:
+        db.execute("BEGIN IMMEDIATE")  # Waits for other writers.
+        for statement in _TABLE if anew or _version(db) != _VERSION else ():
+            db.execute(statement)
+        db.executemany(_INSERT, rows)
+        while db.execute(_USED_BYTES).fetchone()[0] > limit and db.execute(_DELETE_OLDEST_TENTH).rowcount:
+            pass
 
 
-def _size(db: sqlite3.Connection) -> int:
-    """Return the bytes of the file without unused pages."""
-    pages, unused, size = (
-        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - unused) * size)
+def _checksum(kind: str, key: bytes, value: bytes) -> bytes:
+    """Hash a value with what it belongs to: a damaged file must not change scores."""
+    return hashlib.blake2b(value, digest_size=8, key=key, person=kind.encode()[:16]).digest()
 
 
 @dataclass(frozen=True)
@@ -280,7 +235,7 @@ def cached(
     kind: str,
     common: Sequence[Any] | None,
     items: Iterable[Item],
-    compute: Callable[[list[Item], Done[Item, Value]], object],
+    compute: Callable[[list[Item]], Iterable[tuple[Item, Value]]],
     codec: Codec[Value],
 ) -> dict[Item, Value]:
     """Return the value of each different item: stored, or computed and then saved.
@@ -289,53 +244,72 @@ def cached(
         store: without a folder nothing is looked up, saved or serialised.
         kind: one of :data:`KINDS`.
         common: what all values depend on, for :func:`digest`: model, settings, and a number to raise when the same
-            items come to give other values. None: not known, so that nothing is looked up or saved.
+            items come to give other values. None: not known, so nothing is looked up or saved.
         items: what the values are of: strings, or tuples that ``digest`` takes.
-        compute: called as ``compute(missing, done)``; it calls ``done(item, value)`` once for each missing item,
-            as soon as the value is known. Values are saved every ``FLUSH_SECONDS`` and when ``compute`` ends, also
-            by an exception or Ctrl-C.
+        compute: yields each of the missing items with its value as soon as that is known. Values are saved every
+            ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C.
         codec: writes and reads the values; ``decode(encode(value))`` equals ``value``.
     """
-    missing = list(dict.fromkeys(items))
-    values: dict[Item, Value] = {}
-    if store.folder is None or common is None or not missing:
-        if missing:
-            compute(missing, values.__setitem__)
-        return values
-    keys = item_keys(common, missing)
-    stored = store.get(kind, list(keys.values()))
+    different = list(dict.fromkeys(items))
+    keys = {} if store.folder is None or common is None else _item_keys(common, different)
+    stored = store.get(kind, list(keys.values())) if keys else {}
     values = {item: codec.decode(stored[key]) for item, key in keys.items() if key in stored}
+    missing = [item for item in different if item not in values]
     unsaved: dict[bytes, bytes] = {}
     saved_at = time.monotonic()
-
-    def done(item: Item, value: Value) -> None:
-        nonlocal saved_at
-        values[item] = value
-        unsaved[keys[item]] = codec.encode(value)
-        if time.monotonic() - saved_at > FLUSH_SECONDS:
-            store.put(kind, unsaved)
-            unsaved.clear()
-            saved_at = time.monotonic()
-
     try:
-        if missing := [item for item in missing if item not in values]:
-            compute(missing, done)
+        for item, value in compute(missing) if missing else ():
+            values[item] = value
+            if keys:
+                unsaved[keys[item]] = codec.encode(value)
+            if time.monotonic() - saved_at > FLUSH_SECONDS:
+                store.put(kind, unsaved)
+                unsaved.clear()
+                saved_at = time.monotonic()
     finally:
         store.put(kind, unsaved)
     return values
 
 
-def item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes]:
-    """Return the key of the value of each item; arguments as for :func:`cached`."""
-    prefix = digest(*common)
-    return {item: _item_key(prefix, item) for item in items}
+def _item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes]:
+    prefix, keys = digest(*common), {}
+    for item in items:
+        parts: Any = (item,) if isinstance(item, str) else item
+        if all(type(part) is str for part in parts):  # Most are, and this takes a fifth of the time of JSON.
+            encoded = b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in parts)
+        else:
+            encoded = b"\xfe" + digest(*parts)
+        keys[item] = hashlib.blake2b(prefix + encoded, digest_size=KEY_BYTES).digest()
+    return keys
 
 
-def _item_key(prefix: bytes, item: Any) -> bytes:
-    if isinstance(item, str):
-        item = (item,)
-    if all(type(part) is str for part in item):  # most are, and this takes a fifth of the time of JSON
-        encoded = b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in item)
-    else:
-        encoded = b"\xfe" + digest(*item)
-    return hashlib.blake2b(prefix + encoded, digest_size=KEY_BYTES).digest()
+class LastUsed(Generic[Item, Value]):
+    """Values by key, of which those that were used last are kept: ``most_bytes`` of them, or one.
+
+    Args:
+        most_bytes: of all values together.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._entries: OrderedDict[Item, tuple[Value, int]] = OrderedDict()  # The last used one is last.
+
+    def get(self, key: Item) -> Value | None:
+        """Return the value of a key, if it is kept."""
+        if key not in self._entries:
+            return None
+        self._entries.move_to_end(key)
+        return self._entries[key][0]
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._entries.clear()
+        self._bytes = 0
+
+    def put(self, key: Item, value: Value, size: int) -> None:
+        """Keep a value of ``size`` bytes."""
+        self._bytes += size - self._entries.pop(key, (None, 0))[1]
+        self._entries[key] = value, size
+        while self._bytes > self._most_bytes and len(self._entries) > 1:
+            _, (_, oldest) = self._entries.popitem(last=False)
+            self._bytes -= oldest

@@ -6,7 +6,7 @@ sample without planner, the infills that become others and the difference of Pea
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,23 +40,6 @@ class Choice(NamedTuple):
     settings: Mapping[str, Any] = {}
     change: Change = nullcontext
     infilling: bool = False
-
-
-class PatchedCalls(ModelCalls):
-    """The calls of models, whose infills are computed anew where the code that fills blanks is changed."""
-
-    changed = False
-
-    def infill(
-        self, pairs: Iterable[TemplateInContext], config: PaperConfig
-    ) -> dict[TemplateInContext, FilledTemplate]:
-        """Fill the blanks of each different (context, template)."""
-        if not self.changed:
-            return super().infill(pairs, config)
-        filled: dict[TemplateInContext, FilledTemplate] = {}
-        infiller = batched.BatchedInfiller(self.language_model(), config, self.runtime.batch_size)
-        infiller.infill(list(pairs), filled.__setitem__)
-        return filled
 
 
 def other_idf() -> AbstractContextManager[Any]:
@@ -197,11 +180,17 @@ def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
         }
 
 
-def outcome(rated: RatedSet, calls: PatchedCalls, choice: Choice) -> Outcome:
-    """Score a set under a choice."""
+def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
+    """Score a set under a choice; where the code that fills blanks is changed, infills are computed anew."""
+
+    def infill(
+        pairs: Sequence[TemplateInContext], config: PaperConfig
+    ) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
+        return batched.BatchedInfiller(calls.language_model(), config, calls.runtime.batch_size).infill(pairs)
+
     settings = {"planner": "none", "idf_corpus": rated.corpus, **choice.settings}
     scorer = MarsScorer("mini", variant="paper", **settings)
-    calls.changed, scorer.calls = choice.infilling, calls
+    calls.infiller, scorer.calls = infill if choice.infilling else None, calls
     with choice.change():
         rows = scorer.row_scores(rated.rows)
     infills = {
@@ -221,7 +210,7 @@ def share(texts: Mapping[Any, Sequence[str]], others: Mapping[Any, Sequence[str]
 def compare(rated: RatedSet, choices: Mapping[str, Choice], usual: Choice = Choice()) -> dict[str, Any]:  # noqa: B008
     """Return for each choice the share of infills that it changes, and the difference of r."""
     scorer = MarsScorer("mini", variant="paper")
-    calls = PatchedCalls(scorer.settings.models, scorer.runtime)
+    calls = scorer.calls
     before, found = outcome(rated, calls, usual), {}
     for name, choice in choices.items():
         after = outcome(rated, calls, choice)

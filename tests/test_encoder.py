@@ -21,7 +21,8 @@ def words():
 
 
 def encode(model, *texts, tokens=True):
-    return SentenceEncoder(model).encode(texts, tokens=tokens)
+    encoded = dict(SentenceEncoder(model).encode(texts, tokens=tokens))
+    return [encoded[text] for text in texts]
 
 
 def test_tokens_of_prompts_and_special_tokens_are_left_out():

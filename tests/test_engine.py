@@ -63,16 +63,13 @@ def jobs_of(infiller, work):
 
 def infill(infiller, jobs):
     """The filled blanks of each job."""
-    filled = {}
-    infiller.infill_jobs(jobs, filled.__setitem__)
+    filled = dict(infiller.infill_jobs(jobs))
     return [filled[job] for job in jobs]
 
 
 def texts_of(infiller, work):
     """The filled template of each pair."""
-    texts = {}
-    infiller.infill(work, texts.__setitem__)
-    return texts
+    return dict(infiller.infill(work))
 
 
 def assert_same(filled, expected):
@@ -135,8 +132,7 @@ def test_batched_form_equals_plain_form(name, kind, which, batch_sizes, monkeypa
 def test_plain_and_batched_have_the_same_signature(causal):
     """Each different pair is done once."""
     work = [*pairs()[:2], *pairs()[:2]]
-    expected = {}
-    PlainInfiller(*causal, PLAIN).infill(work, expected.__setitem__)
+    expected = dict(PlainInfiller(*causal, PLAIN).infill(work))
     assert expected == texts_of(make(causal), work)
     assert len(expected) == 2
 
@@ -233,10 +229,9 @@ def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, config
             infill(infiller, jobs)
     assert infiller.batch.size == 8
     fail_beyond(monkeypatch, infiller.model, 3, error)
-    done = []
-    infiller.infill_jobs([*jobs, *jobs[:2]], lambda *finished: done.append(finished))  # equal ones once
-    assert len(done) == len(jobs)
-    infills = dict(done)
+    finished = list(infiller.infill_jobs([*jobs, *jobs[:2]]))  # equal ones once
+    assert len(finished) == len(jobs)
+    infills = dict(finished)
     assert tokens_of(infills[job] for job in jobs) == tokens_of(expected)
     assert infiller.batch.size == 2
     fail_beyond(monkeypatch, infiller.model, 0, error)
@@ -247,16 +242,16 @@ def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, config
 
 def test_log_probabilities_are_computed_in_smaller_batches_where_memory_runs_out(causal, monkeypatch):
     texts = [(context, "home again") for context in ("The car broke.", "A truck", "It rained.", "Now", "And then")]
-    expected = log_probabilities(CausalLanguageModel(*causal), texts)
+    expected = dict(log_probabilities(CausalLanguageModel(*causal), texts))
     model = CausalLanguageModel(*causal)
     fail_beyond(monkeypatch, model, 2, OUT_OF_MEMORY)
-    means = [one.mean for one in log_probabilities(model, texts)]
-    assert means == pytest.approx([one.mean for one in expected])
+    halved = dict(log_probabilities(model, texts))
+    assert [halved[pair].mean for pair in texts] == pytest.approx([expected[pair].mean for pair in texts])
 
 
 def test_batches_of_similar_length_are_halved_where_memory_runs_out():
     items = ["a" * length for length in (3, 1, 5, 2, 4)]
-    batches, done = [], []
+    batches = []
 
     def work(batch):
         batches.append([len(item) for item in batch])
@@ -264,10 +259,11 @@ def test_batches_of_similar_length_are_halved_where_memory_runs_out():
             raise OUT_OF_MEMORY
         return [item.upper() for item in batch]
 
-    size = BatchSize(8)
-    assert size.map(work, items, len, lambda *finished: done.append(finished)) == [item.upper() for item in items]
-    assert batches == [[5, 4, 3, 2, 1], [5, 4], [3, 2], [1]]
-    assert sorted(done) == sorted((item, item.upper()) for item in items)
+    results = BatchSize(8).map(work, items, len)
+    assert next(results) == ("aaaaa", "AAAAA")
+    assert batches == [[5, 4, 3, 2, 1], [5, 4]]  # no more than what is asked for
+    assert list(results) == [("a" * length, "A" * length) for length in (4, 3, 2, 1)]
+    assert batches[2:] == [[3, 2], [1]]
     with pytest.raises(RuntimeError, match="can't allocate memory") as error:
         torch.empty(2**48)
     assert is_out_of_memory(error.value)

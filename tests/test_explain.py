@@ -104,7 +104,8 @@ def test_words_against_cosines_of_single_tokens(options, prompt):
     candidate, reference = "They look at the boats.", "Children look at boats."
     scorer = MarsScorer(**{**options, "encoder": model})
     words = scorer.score([candidate], [reference], [CONTEXT], explain=True).explanations[0].matches[0].words
-    one, other = encoder.encode([candidate, reference], tokens=True)
+    encoded = dict(encoder.encode([candidate, reference], tokens=True))
+    one, other = encoded[candidate], encoded[reference]
     unit = [tokens.tokens / np.linalg.norm(tokens.tokens, axis=1, keepdims=True) for tokens in (one, other)]
     cosines = unit[1] @ unit[0].T
     spans = encoder.offsets([reference])[0]

@@ -26,7 +26,7 @@ from mars_score.meta.metrics.baselines import MaskedInfills
 from mars_score.meta.metrics.matching import TokenEncoder, Tokens, bag, movers_distance
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models import likelihood
-from mars_score.models.causal_lm import CausalLanguageModel, PromptCache
+from mars_score.models.causal_lm import CausalLanguageModel, Prompts
 from mars_score.models.likelihood import log_probabilities
 from mars_score.rows import Row
 
@@ -178,7 +178,8 @@ def test_token_metrics_leave_the_encoder_as_it_is(metric, encoder, capsys):
 
 
 def means(model, pairs, batch_size=None):
-    return [log_p.mean for log_p in log_probabilities(model, pairs, batch_size)]
+    computed = dict(log_probabilities(model, pairs, batch_size))
+    return [computed[pair].mean for pair in pairs]
 
 
 LONG = "The work began in March. " * 40
@@ -205,13 +206,13 @@ def test_log_probabilities_are_those_of_a_plain_pass(causal, monkeypatch):
 @pytest.mark.parametrize("most", [1, 5, 1000])
 def test_at_most_so_many_tokens_of_a_context_are_used(causal, most):
     model = CausalLanguageModel(*causal)
-    truncated = log_probabilities(model, PAIRS, max_context_tokens=most)
+    cut = dict(log_probabilities(model, PAIRS, max_context_tokens=most))
     expected = [-oracle_forms.surprisal(*causal, *pair, most) for pair in PAIRS]
-    assert [log_p.mean for log_p in truncated] == pytest.approx(expected, rel=1e-9)
-    without = log_probabilities(model, PAIRS)
+    assert [cut[pair].mean for pair in PAIRS] == pytest.approx(expected, rel=1e-9)
+    whole = dict(log_probabilities(model, PAIRS))
     lengths = [len(model.codec.encode(context.strip())) if context.strip() else 0 for context, _ in PAIRS]
-    assert [log_p.truncated for log_p in truncated] == [
-        length > most or other.truncated for length, other in zip(lengths, without, strict=True)
+    assert [cut[pair].truncated for pair in PAIRS] == [
+        length > most or whole[pair].truncated for length, pair in zip(lengths, PAIRS, strict=True)
     ]
 
 
@@ -221,7 +222,7 @@ def test_cached_prompts_are_not_run_again(causal, monkeypatch):
     pairs = [(context, text) for context in contexts for text in ("He said so.", "rain")]
     expected = means(model, [*pairs, ("", "rain")])
     lengths = [len(model.codec.encode(context)) - (not model.codec.adds_begin) for context in contexts]
-    model.prompts = PromptCache(sum(lengths[1:]) * model.token_bytes)
+    model.prompts = Prompts(sum(lengths[1:]) * model.token_bytes)
     fed, extend = [], model.extend
 
     def noting(cache, texts, *rows):
@@ -268,8 +269,7 @@ def masked(tmp_path_factory):
 def test_a_masked_model_fills_a_blank_with_its_most_likely_word(masked):
     model, tokenizer, folder = masked
     template = Template("She took a bus.", ((8, 10),))
-    infills = MaskedInfills(Models(preset="mini", store=False).calls, folder)
-    filled = infills.infill([("It rained.", template)], PaperConfig())["It rained.", template]
+    [(_, filled)] = MaskedInfills(folder)([("It rained.", template)], PaperConfig())
     ids = tokenizer(f"It rained. She took{tokenizer.mask_token} bus.")["input_ids"]
     logits = model(torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_token_id)]
     words = [token for token in logits.argsort(descending=True).tolist() if tokenizer.decode(token)[:1] == " "]
@@ -284,7 +284,7 @@ def test_the_naive_baseline_is_mars_with_these_infills(masked, encoder):
     folder, settings = masked[2], {"max_mask_ratio": 0.4, "q": 0.5}
     models = Models(preset="mini", variant="paper", encoder=encoder, store=False, **settings)
     scorer = MarsScorer("mini", variant="paper", encoder=encoder, idf_corpus=REFERENCES, store=False, **settings)
-    scorer.calls = MaskedInfills(models.calls, folder)
+    scorer.calls.infiller = MaskedInfills(folder)
     expected = []
     columns = ([getattr(row, name) for row in ROWS] for name in ("candidate", "references", "context"))
     for row, scored in zip(ROWS, scorer.score(*columns).row_scores, strict=True):

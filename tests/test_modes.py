@@ -211,12 +211,12 @@ def test_supported_models_infill_as_the_plain_form(name):
     model = model.double()
     infiller = BatchedInfiller(CausalLanguageModel(model, tokenizer), PLANNED)
     plain = PlainInfiller(model, tokenizer, PLANNED)
-    filled, jobs, expected = {}, [], []
+    jobs, expected = [], []
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
         template = mask_words(text, Tagger().tag([text])[text], [1])
         jobs.append(infiller.make_job(context, template)[0])
         expected.append(plain.fill(context, template).blanks)
-    infiller.infill_jobs(jobs, filled.__setitem__)
+    filled = dict(infiller.infill_jobs(jobs))
     for job, blanks in zip(jobs, expected, strict=True):
         assert [blank.tokens for blank in filled[job]] == [tuple(b.generated[: b.length]) for b in blanks]
         for blank, other in zip(filled[job], blanks, strict=True):

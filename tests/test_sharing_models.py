@@ -11,10 +11,13 @@ import pytest
 import tiny_models
 import torch
 
+from mars_score.infilling.batched import BatchedInfiller
+from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.models.likelihood import log_probabilities
 from mars_score.models.loading import shared_model
+from mars_score.models.nli import NliModel
 from mars_score.models.running import Runtime, exclusive
 from mars_score.presets import ModelSettings
 from mars_score.scorer import MarsScorer
@@ -67,7 +70,7 @@ def test_another_thread_waits(gpt2):
     cache = model.new_cache(rows=1, capacity=len(tokens))
     cache.lengths, entered = [0], threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        with model.exclusive(), model.exclusive():  # re-entrant
+        with exclusive(model.model), exclusive(model.model):  # re-entrant
             running = pool.submit(lambda: (entered.set(), model.extend(cache, [tokens])))
             entered.wait()
             assert not running.done()
@@ -85,8 +88,8 @@ def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
     assert [len(set(of_model)) for of_model in before] == [2, 2]
     language_model = CausalLanguageModel(model, tokenizer)
     assert modes(model) == before[0]
-    log_probabilities(language_model, [("A car", "broke.")])
-    SentenceEncoder(encoder).encode(["a text"])
+    assert dict(log_probabilities(language_model, [("A car", "broke.")]))
+    assert dict(SentenceEncoder(encoder).encode(["a text"]))
     assert (modes(model), modes(encoder)) == before
 
     def fail(*_, **__):
@@ -94,11 +97,37 @@ def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
 
     monkeypatch.setattr(model.transformer.h[1], "forward", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        log_probabilities(language_model, [("A car", "broke.")])
+        dict(log_probabilities(language_model, [("A car", "broke.")]))
     assert model.config._attn_implementation == "sdpa"
     assert modes(model) == before[0]
     with exclusive(model):  # and is free again
         assert not model.training
+
+
+GENERATORS = {
+    "encode": lambda models: SentenceEncoder(models["encoder"], 1).encode(["a text", "It rained."], tokens=True),
+    "entails": lambda models: NliModel(*models["nli"], 1).entails([("It rained.", "a text"), ("a", "b")]),
+    "log probabilities": lambda models: log_probabilities(
+        CausalLanguageModel(*models["gpt2"]), [("A car", "broke."), ("It", "rained again.")], 1
+    ),
+    "infill": lambda models: BatchedInfiller(CausalLanguageModel(*models["gpt2"]), PaperConfig(), 1).infill(
+        [("A car", Template("She took a bus.", ((8, 10),))), ("", Template("It rained.", ((0, 2),)))]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_between_two_results_a_model_is_free_and_as_it_was(gpt2, encoder, nli, name):
+    """So a generator that is not exhausted leaves nothing to be undone."""
+    models = {"gpt2": gpt2, "encoder": encoder, "nli": nli}
+    modules = [module for model in (gpt2[0], encoder, nli[0]) for module in model.modules()]
+    results = GENERATORS[name](models)
+    first = next(results)
+    assert torch.is_grad_enabled()
+    assert not any(module._forward_hooks for module in modules)
+    with ThreadPoolExecutor(1) as pool:
+        assert len(list(pool.submit(list, GENERATORS[name](models)).result(60))) == 2
+    assert next(results)[0] != first[0]
 
 
 FORK = """if True:

@@ -46,14 +46,6 @@ def full(store):
     return store
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """``clock[0]`` is the time."""
-    now = [1_000_000.0]
-    monkeypatch.setattr(cache.time, "time", lambda: now[0])
-    return now
-
-
 def database(store):
     return closing(sqlite3.connect(store.file, isolation_level=None))
 
@@ -137,13 +129,11 @@ def test_the_limit_from_the_environment(monkeypatch, text, limit):
         assert ResultStore(None).limit == limit
 
 
-def test_the_least_recently_used_are_evicted_first(tmp_path, clock):
+def test_the_oldest_are_removed_first(tmp_path):
     store = ResultStore(tmp_path, limit=500_000)
     for start in range(0, 300, 10):
         store.put("infills", entries(10, start=start))
-        clock[0] += 1
-    clock[0] += 4000
-    store.get("infills", list(entries(10)))  # used again
+    store.put("infills", entries(10))  # written again
     store.put("infills", entries(100, start=300))
     left = read(store)
     assert len(left) > 250
@@ -243,13 +233,12 @@ def test_something_else_in_place_of_the_store(store, caught, in_place):
     assert given_up(store, caught, str(store.folder))
 
 
-def test_a_read_only_folder(caught, clock):
+def test_a_read_only_folder(caught):
     with tempfile.TemporaryDirectory() as name:  # all users reach it, as they do not reach pytest's
         folder, store = Path(name), ResultStore(Path(name))
         store.put("infills", entries(3))
         folder.chmod(0o555)
         store.file.chmod(0o444)
-        clock[0] += 10_000
         with unprivileged():
             for _ in range(2):  # reading goes on
                 assert read(store) == entries(3)
@@ -279,9 +268,8 @@ def test_a_full_disk(full, caught):
 
 
 @pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_store_that_stays_locked(full, caught, monkeypatch, clock, lock):
+def test_a_store_that_stays_locked(full, caught, monkeypatch, lock):
     monkeypatch.setattr(cache, "TIMEOUT", 0.05)
-    clock[0] += 10_000
     with database(full) as db:
         db.execute(f"BEGIN {lock}")
         assert read(full) == (WHOLE if lock == "IMMEDIATE" else {})
@@ -336,10 +324,10 @@ def numbers(store, items, compute, common=("numbers", 1)):
 def test_only_what_is_missing_is_computed(store):
     asked = []
 
-    def compute(missing, done):
+    def compute(missing):
         asked.append(missing)
         for item in reversed(missing):  # any order will do
-            done(item, (item, len(item)))
+            yield item, (item, len(item))
 
     assert numbers(store, ["c", "a", "c"], compute) == {"c": ("c", 1), "a": ("a", 1)}
     assert numbers(store, ["bb", "a", "c"], compute) == {"bb": ("bb", 2), "a": ("a", 1), "c": ("c", 1)}
@@ -354,8 +342,8 @@ def test_only_what_is_missing_is_computed(store):
 def test_without_a_store_nothing_is_serialised():
     value = object()
     codec = cache.Codec(encode=None, decode=None)
-    found = cached(ResultStore(None), "infills", ["a"], ["b"], lambda missing, done: done("b", value), codec)
-    assert found == {"b": value}
+    values = cached(ResultStore(None), "infills", ["a"], ["b"], lambda missing: [("b", value)], codec)
+    assert values == {"b": value}
 
 
 @pytest.mark.parametrize(("seconds", "saved"), [(2.0, 3), (0.9, 4), (10.0, 0)])
@@ -365,10 +353,10 @@ def test_values_are_saved_every_few_seconds_and_when_a_computation_is_stopped(st
     monkeypatch.setattr(cache, "FLUSH_SECONDS", seconds)
     counts = []
 
-    def compute(missing, done):
+    def compute(missing):
         for item in missing:
             now[0] += 1.0
-            done(item, (item,))
+            yield item, (item,)
         counts.append(store.info()["infills"][0])
         raise KeyboardInterrupt
 
@@ -381,8 +369,12 @@ def test_values_are_saved_every_few_seconds_and_when_a_computation_is_stopped(st
 def test_keys_tell_items_apart(store):
     texts = [("a", "b"), ("ab",), ("a", "b", ""), (), ("",), ("1",), ("a\xff", "b"), ("\ud83d",)]
     items = [*texts, (1,), (("a", "b"),)]
+
+    def zeros(missing):
+        return [(item, (0,)) for item in missing]
+
     for common in (1, 2):
-        numbers(store, items, lambda missing, done: [done(item, (0,)) for item in missing], [common])
+        numbers(store, items, zeros, [common])
     assert store.info()["infills"][0] == 2 * len(items)
-    numbers(store, ["a", ("a",)], lambda missing, done: [done(item, (0,)) for item in missing], [1])
+    numbers(store, ["a", ("a",)], zeros, [1])
     assert store.info()["infills"][0] == 2 * len(items) + 1  # a text is the same as a tuple of it

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from mars_score.models.loading import NLI_LABELS as SHIPPED_LABELS
-from mars_score.models.prefix_nli import PrefixClassifier
+from mars_score.models.nli import PrefixClassifier
 
 # What the tokenizers are trained on; words of it are few tokens, other words are many.
 TEXT = """

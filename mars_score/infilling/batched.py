@@ -1,14 +1,14 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next.
 
 :mod:`mars_score.infilling.plain` says the same in its readable form. All prefixes of a draft of n tokens are
-judged in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
+compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
 mask and the positions let each copy see its own prefix only. The block's last token is not fed: nothing is
 predicted from it yet, and it is fed when the next blank begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,19 +19,18 @@ from mars_score.infilling.jobs import (
     FilledTemplate,
     Job,
     JobState,
-    OnFilled,
     TemplateInContext,
     make_job,
 )
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.attention import KeyValueCache, LayerStates
-from mars_score.models.causal_lm import CausalLanguageModel, PromptCache, flat
+from mars_score.models.causal_lm import CausalLanguageModel, Prompts, flat
 from mars_score.models.codec import token_kind
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
 CPU_JOBS, GPU_JOBS = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
-MASK_ENTRIES = 2**26  # most attention mask entries of one judging pass
+MASK_ENTRIES = 2**26  # most attention mask entries of a pass that compares prefixes; 256 MiB in float32
 
 
 class BatchedInfiller:
@@ -49,46 +48,35 @@ class BatchedInfiller:
         self.batch = BatchSize(batch_size or (CPU_JOBS if model.device.type == "cpu" else GPU_JOBS))
         self._drafter = Drafter(model, config)
 
-    def infill(self, pairs: Sequence[TemplateInContext], done: OnFilled) -> None:
-        """Fill the blanks of each different (context, template); call ``done`` with each pair and its text."""
+    def infill(self, pairs: Iterable[TemplateInContext]) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
+        """Yield each different (context, template) with the text that it became."""
         pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
         for pair in dict.fromkeys(pairs):
             job, context_cut = self.make_job(*pair)
             pairs_of.setdefault(job, []).append((pair, context_cut))
-
-        def join(job: Job, filled: tuple[FilledBlank, ...]) -> None:
+        for job, filled in self.infill_jobs(pairs_of):
             infills = [self.model.codec.decode(blank.tokens) for blank in filled]
             for pair, context_cut in pairs_of[job]:
                 template = pair[1]
                 # The space between context and reference belongs to a leading blank's infill, but not to the text.
                 text = template.fill(infills).strip()
-                done(pair, FilledTemplate(text, context_cut, reference_cut=len(filled) < len(template.blanks)))
-
-        self.infill_jobs(pairs_of, join)
+                yield pair, FilledTemplate(text, context_cut, reference_cut=len(filled) < len(template.blanks))
 
     def make_job(self, context: str, template: Template) -> tuple[Job, bool]:
         """Encode a template for :meth:`infill_jobs`; see :func:`mars_score.infilling.jobs.make_job`."""
         return make_job(context, template, self.model.codec, self.model.window, self.config)
 
-    def infill_jobs(self, jobs: Iterable[Job], done: Callable[[Job, tuple[FilledBlank, ...]], None]) -> None:
-        """Call ``done`` with each different job and its filled blanks."""
-        waiting = dict.fromkeys(jobs)
-
-        def finish(job: Job, filled: tuple[FilledBlank, ...]) -> None:
-            del waiting[job]
-            done(job, filled)
-
-        for job in [job for job in waiting if not job.blanks]:  # All of them are beyond the window.
-            finish(job, ())
-        with self.model.exclusive(), ordinary_mode():
-            while waiting:
-                together, most = self._next_run(list(waiting))
-
-                def attempt(size: int, together: Sequence[Job] = together) -> None:
-                    for job, filled in _Run(self._drafter, [job for job in together if job in waiting], size):
-                        finish(job, filled)
-
-                self.batch.run(attempt, most)
+    def infill_jobs(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, tuple[FilledBlank, ...]]]:
+        """Yield each different job with its filled blanks."""
+        different = dict.fromkeys(jobs)
+        yield from ((job, ()) for job in different if not job.blanks)  # All of them are beyond the window.
+        waiting = {job: None for job in different if job.blanks}
+        while waiting:
+            together, most = self._next_run(list(waiting))
+            with self.batch.attempt(most) as size:
+                for job, filled in _Run(self._drafter, together, size):
+                    del waiting[job]
+                    yield job, filled
 
     def _next_run(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], int]:
         """Return the longest jobs, and how many of them fit in memory; shorter ones follow in larger batches."""
@@ -110,17 +98,19 @@ class _Run:
         self._waiting = _by_work(jobs, drafter.config.sigma)[::-1]  # taken from the end
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.config.sigma) for job in jobs)
-        self._prompts = PromptCache(capacity * self.model.token_bytes)  # the last prompt: the next job may have it
-        self._main = JobBatch(self.model.new_cache(self.size, capacity))
+        self._prompts = Prompts(capacity * self.model.token_bytes)  # the last prompt: the next job may have it
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
         # of their own until it is full or no other job is left.
         self._planned = drafter.config.planner == "self"
-        self._tail = JobBatch(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
+        with ordinary_mode():
+            self._main = JobBatch(self.model.new_cache(self.size, capacity))
+            self._tail = JobBatch(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
 
     def __iter__(self) -> Iterator[tuple[Job, tuple[FilledBlank, ...]]]:
         while self._waiting or self._main.states or self._tail.states:
-            self._admit()
-            self._advance(self._main if self._main.states else self._tail)
+            with ordinary_mode():
+                self._admit()
+                self._advance(self._main if self._main.states else self._tail)
             while self._finished:
                 state = self._finished.pop()
                 yield state.job, tuple(state.filled)
@@ -139,7 +129,7 @@ class _Run:
         The last written token of each job, of its prompt or of its first text block, is not in the cache yet.
         """
         prompts = list(dict.fromkeys(job.prompt[:-1] for job in jobs))
-        prefilled = self._prompts.prefill(self.model, prompts)
+        prefilled = self.model.prefill(prompts, self._prompts)
         cache = self.model.new_cache(len(jobs), max(len(job.prompt) + len(job.lead) for job in jobs))
         for job in jobs:
             cache.append_row(prefilled, prompts.index(job.prompt[:-1]))
@@ -168,10 +158,10 @@ class _Run:
         batch.add(state, source, row)
 
     def _advance(self, batch: JobBatch) -> None:
-        """Write a token for each job; judge the drafts that are long enough, and go to their next blanks."""
+        """Write a token for each job; where a draft is long enough, keep a prefix and go to the next blank."""
         self.drafter.write(batch, plan=self._planned and batch is self._main)
         drafted = self.drafter.finished_drafts(batch)
-        self.drafter.judge(batch, drafted)
+        self.drafter.select_prefix(batch, drafted)
         for index in reversed(drafted):
             state = batch.states[index]
             if state.finished:
@@ -191,7 +181,7 @@ def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
     return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -job.drafted_tokens(sigma)))
 
 
-# Drafts: written token by token, and judged
+# Drafts: written token by token, of which the best prefix is kept
 
 
 class JobBatch:
@@ -221,7 +211,7 @@ class JobBatch:
 
 
 class Drafter:
-    """Generates drafts and judges them."""
+    """Generates drafts and selects the prefixes of them to keep."""
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig) -> None:
         self.model = model
@@ -261,7 +251,7 @@ class Drafter:
     def finished_drafts(self, batch: JobBatch) -> list[int]:
         """Return the indices of the jobs whose draft is long enough.
 
-        A draft of which no prefix ends with a whole character is begun again with tokens of whole characters.
+        A draft that never decodes to whole characters is started again, with tokens of whole characters only.
         """
         finished = []
         for index, state in enumerate(batch.states):
@@ -278,26 +268,25 @@ class Drafter:
                 state.start_draft(whole_characters=True)
         return finished
 
-    def judge(self, batch: JobBatch, finished: Sequence[int]) -> None:
+    def select_prefix(self, batch: JobBatch, finished: Sequence[int]) -> None:
         """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
-        judged = [index for index in finished if batch.states[index].blank.block]
-        for index in set(finished) - set(judged):  # A trailing blank is judged on what is written and the prefix.
-            batch.states[index].keep([0.0] * len(batch.states[index].draft))
-        judged.sort(key=lambda index: _row_size(batch.states[index]))
-        while judged:
-            size = _row_size(batch.states[judged[-1]])
+        rows = []
+        for index in finished:
+            state = batch.states[index]
+            if state.blank.block:
+                rows.append((index, _PrefixRow.of(state, batch.cache.lengths[index])))
+            else:  # What is written and the prefix decide.
+                state.keep([0.0] * len(state.draft))
+        rows.sort(key=lambda entry: len(entry[1].tokens))
+        while rows:
+            size = len(rows[-1][1].tokens)
             count = max(1, MASK_ENTRIES // (size * (batch.cache.slots + size)))
-            _judge(self.model, batch, judged[-count:])
-            del judged[-count:]
+            _compare_prefixes(self.model, batch, dict(rows[-count:]))
+            del rows[-count:]
 
 
-def _row_size(state: JobState) -> int:
-    """Return the number of tokens of a job's :class:`_JudgedRow`."""
-    return 1 + len(state.draft) * (len(state.blank.block) - 1)
-
-
-class _JudgedRow(NamedTuple):
-    """The tokens that judge a draft: its last token, then a copy of the text block after each of its prefixes.
+class _PrefixRow(NamedTuple):
+    """The tokens that compare a draft's prefixes: its last token, then after each prefix a copy of the text block.
 
     All of a draft but its last token is in the cache. The last one belongs to the copy after the whole draft.
     Each list has an entry for each token.
@@ -312,7 +301,7 @@ class _JudgedRow(NamedTuple):
     targets: list[int]  # the tokens that follow
 
     @classmethod
-    def of(cls, state: JobState, cached: int) -> _JudgedRow:
+    def of(cls, state: JobState, cached: int) -> _PrefixRow:
         """Lay out the tokens for a job of which ``cached`` tokens are in the cache."""
         draft, block = len(state.draft), state.blank.block
         start, copies, offsets = cached - (draft - 1), range(1, draft + 1), range(len(block) - 1)
@@ -327,29 +316,30 @@ class _JudgedRow(NamedTuple):
             targets=[block[0], *block[1:] * draft],
         )
 
-    def copy_after(self, prefix: int) -> list[int]:
-        """Return the indices of the tokens to write where the prefix of this length is kept."""
-        return [index for index, other in enumerate(self.prefixes) if other == prefix]
 
+def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping[int, _PrefixRow]) -> None:
+    """Keep the best prefix of drafts that a text block follows.
 
-def _judge(model: CausalLanguageModel, batch: JobBatch, indices: Sequence[int]) -> None:
-    """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
-    rows = [_JudgedRow.of(batch.states[index], batch.cache.lengths[index]) for index in indices]
-    log_probabilities, new = _run(model, batch.cache, indices, rows)
+    Afterwards the cache holds all written tokens but the last.
+    """
+    log_probabilities, new = _run_prefixes(model, batch.cache, list(rows), list(rows.values()))
     written: list[tuple[int, int, int]] = []  # row, slot, and index in the pass, of each token to write
     first = 0
-    for index, row, values in zip(indices, rows, log_probabilities, strict=True):
+    for (index, row), of_targets in zip(rows.items(), log_probabilities, strict=True):
         state = batch.states[index]
-        kept = state.keep(_block_log_probabilities(state, values))
-        written += [(index, row.positions[token], first + token) for token in row.copy_after(kept)]
+        block_starts = [*state.block_start_log_probabilities, float(of_targets[0])]
+        others = of_targets[1:].reshape(len(state.draft), row.copied).sum(1).tolist()
+        kept = state.keep([start + other for start, other in zip(block_starts, others, strict=True)])
+        copy = [token for token, prefix in enumerate(row.prefixes) if prefix == kept]
+        written += [(index, row.positions[token], first + token) for token in copy]
         batch.cache.lengths[index] = row.start + kept + row.copied
         first += len(row.tokens)
     if written:
         batch.cache.write(new, *zip(*written, strict=True))
 
 
-def _run(
-    model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_JudgedRow]
+def _run_prefixes(
+    model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_PrefixRow]
 ) -> tuple[Sequence[Tensor], LayerStates]:
     """Return the log probabilities of each row's targets, (tokens,), and all tokens' keys and values."""
     counts, past = [len(row.tokens) for row in rows], [row.past for row in rows]
@@ -358,10 +348,3 @@ def _run(
     hidden, states = model.forward(tokens, positions, packed)
     targets = model.tensor(flat([row.targets for row in rows]))
     return torch.split(model.log_probabilities(hidden, targets).double().cpu(), counts), states
-
-
-def _block_log_probabilities(state: JobState, values: Tensor) -> list[float]:
-    """Return the log probability of the text block after each prefix, given those of a row's targets."""
-    starts = [*state.block_start_log_probabilities, float(values[0])]
-    others = values[1:].reshape(len(state.draft), len(state.blank.block) - 1).sum(1).tolist()
-    return [start + other for start, other in zip(starts, others, strict=True)]

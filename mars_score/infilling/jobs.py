@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,9 +22,6 @@ class FilledTemplate(NamedTuple):
     text: str  # the augmented reference
     context_cut: bool  # whether the end of the context was left out
     reference_cut: bool  # whether blanks beyond the window keep the reference's own words
-
-
-OnFilled = Callable[[TemplateInContext, FilledTemplate], None]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from mars_score.infilling.jobs import FilledTemplate, OnFilled, TemplateInContext
+from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.running import exclusive, ordinary_mode
 from mars_score.text import as_prose
@@ -85,10 +85,10 @@ class PlainInfiller:
     def __init__(self, model: Any, tokenizer: Any, config: PaperConfig) -> None:
         self.model, self.tokenizer, self.config = model, tokenizer, config
 
-    def infill(self, pairs: Sequence[TemplateInContext], done: OnFilled) -> None:
-        """Fill the blanks of each different (context, template); call ``done`` with each pair and its text."""
-        for context, template in dict.fromkeys(pairs):
-            done((context, template), self.fill(context, template).filled)
+    def infill(self, pairs: Iterable[TemplateInContext]) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
+        """Yield each different (context, template) with the text that it became."""
+        for pair in dict.fromkeys(pairs):
+            yield pair, self.fill(*pair).filled
 
     def fill(self, context: str, template: Template) -> PlainResult:
         """Fill the blanks of a template: generate, judge, revise (Algorithm 2)."""

@@ -73,15 +73,12 @@ def planned_step(
             hidden, states = model.forward(tokens, positions, batch)
             logits = model.logits(hidden)
         if iteration == 0:
-            plain, plain_states = logits.detach().clone(), _detached(states)
+            plain = logits.detach().clone()
+            plain_states = [(keys.detach(), values.detach()) for keys, values in states]
         planned = logits.detach().div_(config.plan_temperature)
         if not is_last:
             _climb(logits, reward.gradient(planned), changes, config)
     return Step(plain, _fuse(planned, plain, config.plan_fusion), plain_states)
-
-
-def _detached(states: LayerStates) -> LayerStates:
-    return [(keys.detach(), values.detach()) for keys, values in states]
 
 
 def _fuse(planned: Tensor, plain: Tensor, weight: float) -> Tensor:

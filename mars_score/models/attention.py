@@ -251,8 +251,8 @@ def _attend_single_tokens(
     scores = grouped @ past_key.transpose(2, 3)
     if perturbation is not None:
         scores = perturbation.add_to_scores(scores, grouped)
-    own_score = (grouped * key).sum(-1, keepdim=True)
-    weights = torch.softmax(torch.cat([scores, own_score], dim=-1) + mask, dim=-1)
+    new_score = (grouped * key).sum(-1, keepdim=True)
+    weights = torch.softmax(torch.cat([scores, new_score], dim=-1) + mask, dim=-1)
     past_weights = weights[..., :-1]
     output = past_weights @ past_value
     if perturbation is not None:
@@ -267,9 +267,9 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 @contextmanager
 def mars_attention(config: Any, name: str = NAME) -> Iterator[None]:
     """Let the model with this ``config`` use a registered attention within; not safe from other threads."""
-    usual = config._attn_implementation
+    before = config._attn_implementation
     config._attn_implementation = name
     try:
         yield
     finally:
-        config._attn_implementation = usual
+        config._attn_implementation = before

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cache import Codec, Done, Item, Value, cached, json_codec
+from mars_score.cache import Codec, Item, LastUsed, Value, cached, json_codec
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.loading import loading_lock, shared_model
 from mars_score.models.running import number_type
@@ -23,10 +22,20 @@ if TYPE_CHECKING:
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
-Pair = tuple[str, str]
+    # Fills the blanks of different (context, template), each of which it yields with its text.
+    Infiller = Callable[
+        [Sequence[tuple[str, Template]], PaperConfig], Iterable[tuple[tuple[str, Template], FilledTemplate]]
+    ]
+
 # Parts of the keys of stored values; raised when the same model comes to give other values.
 _VERSIONS = {"encodings": 5, "log_probabilities": 3, "entailments": 5, "infills": 3}
-_CHUNK_SIZE = 256  # pairs whose log probabilities are computed before they are saved
+# The setting that names the model of a kind of call, and how reports of progress name the call.
+_MODELS_AND_STAGES = {
+    "encodings": ("encoder", "encode"),
+    "log_probabilities": ("language_model", "likelihood"),
+    "entailments": ("entailment_model", "contradiction"),
+    "infills": ("language_model", "infill"),
+}
 _MEMORY_BYTES = 2**28  # of values that are kept in memory
 _VALUE_BYTES = 500  # of a value without arrays, about
 
@@ -37,13 +46,16 @@ class ModelCalls:
     Args:
         models: which models, and their number type.
         runtime: device, batch sizes, the store, and where progress is reported.
+
+    Attributes:
+        infiller: fills blanks in the place of the language model, if it is set; its infills are not stored.
     """
 
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
+        self.infiller: Infiller | None = None
         self._current: dict[str, tuple[Source, Any]] = {}
-        self._memory: OrderedDict[Any, Any] = OrderedDict()  # values by key and item, the last used last
-        self._bytes = 0
+        self._memory: LastUsed[Any, Any] = LastUsed(_MEMORY_BYTES)
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
         """Encode each different text, with vectors of its tokens if asked for.
@@ -51,13 +63,16 @@ class ModelCalls:
         Raises:
             ModelUnavailableError: the encoder cannot be loaded, or has no token vectors.
         """
+        from mars_score.models.encoder import Encoding
 
-        def compute(missing: list[str], done: Done[str, Encoding]) -> None:
-            self._encoder().encode(missing, done, tokens=tokens)
+        codec = Codec(Encoding.to_bytes, Encoding.from_bytes)
+        return self._cached(
+            "encodings", [tokens], texts, lambda missing: self._encoder().encode(missing, tokens=tokens), codec
+        )
 
-        return self._cached("encodings", "encoder", [tokens], texts, compute, _encoding_codec())
-
-    def log_probability(self, pairs: Iterable[Pair], max_context_tokens: int | None) -> dict[Pair, LogProbability]:
+    def log_probability(
+        self, pairs: Iterable[tuple[str, str]], max_context_tokens: int | None
+    ) -> dict[tuple[str, str], LogProbability]:
         """Compute the log probability of each different (context, text), with the context and alone.
 
         Args:
@@ -65,41 +80,23 @@ class ModelCalls:
             max_context_tokens: None: as many as fit the language model's window.
         """
 
-        def compute(missing: list[Pair], done: Done[Pair, LogProbability]) -> None:
-            from mars_score.models.likelihood import log_probabilities
+        def compute(missing: Sequence[tuple[str, str]]) -> Iterable[tuple[tuple[str, str], LogProbability]]:
+            from mars_score.models.likelihood import in_and_out_of_context
 
-            model = self.language_model()
-            least = -math.log(model.vocabulary)  # a uniform guess
-            alone: dict[str, float] = {}
-            in_order = sorted(missing)  # pairs of one context together
-            for start in range(0, len(in_order), _CHUNK_SIZE):
-                chunk = in_order[start : start + _CHUNK_SIZE]
-                new = list(dict.fromkeys(text for _, text in chunk if text not in alone))
-                both = [*chunk, *(("", text) for text in new)]
-                found = log_probabilities(model, both, max_context_tokens=max_context_tokens)
-                after_begin = zip(new, found[len(chunk) :], strict=True)
-                alone.update((text, max(one.mean, least)) for text, one in after_begin)
-                for pair, one in zip(chunk, found, strict=False):
-                    done(pair, LogProbability(max(one.mean, least), alone[pair[1]], one.truncated))
+            return in_and_out_of_context(self.language_model(), missing, max_context_tokens)
 
         codec = json_codec(LogProbability)
-        return self._cached(
-            "log_probabilities", "language_model", [max_context_tokens], pairs, compute, codec, "likelihood"
-        )
+        return self._cached("log_probabilities", [max_context_tokens], pairs, compute, codec)
 
-    def entails(self, pairs: Iterable[Pair]) -> dict[Pair, Entailment]:
+    def entails(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Entailment]:
         """Compute the entailment and contradiction probabilities of each different (premise, hypothesis).
 
         Raises:
             ModelUnavailableError: the NLI model cannot be loaded.
             UnsupportedModelError: it has no classes for entailment and contradiction.
         """
-
-        def compute(missing: list[Pair], done: Done[Pair, Entailment]) -> None:
-            self._nli().entails(missing, done)
-
         codec = json_codec(Entailment)
-        return self._cached("entailments", "entailment_model", [], pairs, compute, codec, "contradiction")
+        return self._cached("entailments", [], pairs, lambda missing: self._nli().entails(missing), codec)
 
     def infill(
         self, pairs: Iterable[tuple[str, Template]], config: PaperConfig
@@ -107,24 +104,27 @@ class ModelCalls:
         """Fill the blanks of each different (context, template) by Algorithm 2."""
         from mars_score.infilling.jobs import FilledTemplate
 
-        templates = {(context, one.reference, one.blanks): (context, one) for context, one in pairs}
+        if (infiller := self.infiller) is not None:
+            different = list(dict.fromkeys(pairs))
+            return dict(self.runtime.reported("infill", lambda missing: infiller(missing, config), different))
+        # What the cache makes a key of.
+        parts = {
+            (context, template.reference, template.blanks): (context, template) for context, template in pairs
+        }
 
-        def compute(missing: list[Any], done: Done[Any, FilledTemplate]) -> None:
+        def compute(missing: Sequence[Any]) -> Iterable[tuple[Any, FilledTemplate]]:
             from mars_score.infilling.batched import BatchedInfiller
 
             infiller = BatchedInfiller(self.language_model(), config, self.runtime.batch_size)
-            infiller.infill(
-                [templates[item] for item in missing],
-                lambda pair, filled: done((pair[0], pair[1].reference, pair[1].blanks), filled),
-            )
+            for (context, template), filled in infiller.infill(parts[item] for item in missing):
+                yield (context, template.reference, template.blanks), filled
 
         names = ["sigma", "max_context_tokens", "planner"]
         if config.planner != "none":
             names += [field.name for field in dataclasses.fields(config) if field.name.startswith("plan_")]
         method = [getattr(config, name) for name in names]
-        codec = json_codec(FilledTemplate)
-        found = self._cached("infills", "language_model", method, templates, compute, codec, "infill")
-        return {templates[item]: filled for item, filled in found.items()}
+        filled = self._cached("infills", method, parts, compute, json_codec(FilledTemplate))
+        return {parts[item]: template for item, template in filled.items()}
 
     def token_offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
         """Return the character spans of the tokens of each text; loads the encoder."""
@@ -173,14 +173,13 @@ class ModelCalls:
     def _cached(
         self,
         kind: str,
-        name: str,
         method: Sequence[Any],
         items: Iterable[Item],
-        compute: Callable[[list[Item], Done[Item, Value]], object],
+        compute: Callable[[Sequence[Item]], Iterable[tuple[Item, Value]]],
         codec: Codec[Value],
-        stage: str = "encode",
     ) -> dict[Item, Value]:
         """Return the value of each different item: from memory, from the store, or computed."""
+        name, stage = _MODELS_AND_STAGES[kind]
         different = list(dict.fromkeys(items))
         if not different:  # no model is fetched from the Hub for nothing
             return {}
@@ -189,26 +188,16 @@ class ModelCalls:
             # Never fetched from the Hub: its revision is known only when it is loaded.
             shared_model(name, self.models, self.runtime)
         common = self._common(kind, name, method)
-
-        def reporting(missing: list[Item], done: Done[Item, Value]) -> None:
-            count = 0
-
-            def report(item: Item, value: Value) -> None:
-                nonlocal count
-                count += 1
-                done(item, value)
-                self.runtime.report(stage, count, len(missing))
-
-            self.runtime.report(stage, 0, len(missing))
-            compute(missing, report)
-
         key = kind, str(common)
-        values = {item: self._memory[key, item] for item in different if common and (key, item) in self._memory}
+        # Without it nothing is kept: the model is an object that may change between calls.
+        known = {item: self._memory.get((key, item)) for item in different} if common else {}
+        values = {item: value for item, value in known.items() if value is not None}
         missing = [item for item in different if item not in values]
-        values |= cached(self.runtime.store, kind, common, missing, reporting, codec)
-        if common:  # else the model is an object that may change between calls
-            for item, value in values.items():
-                self._remember((key, item), value)
+        reported = partial(self.runtime.reported, stage, compute)
+        values |= cached(self.runtime.store, kind, common, missing, reported, codec)
+        for item, value in values.items() if common else ():
+            size = _VALUE_BYTES + sum(getattr(part, "nbytes", 0) for part in value)
+            self._memory.put((key, item), value, size)
         return values
 
     def _common(self, kind: str, name: str, method: Sequence[Any]) -> list[Any] | None:
@@ -216,22 +205,3 @@ class ModelCalls:
         model = locate(getattr(self.models, name))
         dtype = number_type(self.models.dtype, self.runtime.device)
         return None if model.revision is None else [model.name, model.revision, dtype, _VERSIONS[kind], *method]
-
-    def _remember(self, key: Any, value: Any) -> None:
-        """Keep a value in memory, as the last used, and drop the least recently used beyond the limit."""
-        if key not in self._memory:
-            self._bytes += _size(value)
-        self._memory[key] = value
-        self._memory.move_to_end(key)
-        while self._bytes > _MEMORY_BYTES and len(self._memory) > 1:
-            self._bytes -= _size(self._memory.popitem(last=False)[1])
-
-
-def _size(value: Any) -> int:
-    return _VALUE_BYTES + sum(getattr(part, "nbytes", 0) for part in value)
-
-
-def _encoding_codec() -> Codec[Encoding]:
-    from mars_score.models.encoder import Encoding
-
-    return Codec(Encoding.to_bytes, Encoding.from_bytes)

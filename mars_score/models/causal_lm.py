@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,12 +12,14 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
+from mars_score.cache import LastUsed
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.attention import KeyValueCache, LayerStates, NewStates, PackedBatch, mars_attention
 from mars_score.models.codec import TextCodec
 from mars_score.models.running import cache_bytes, exclusive, ordinary_mode, position_limit
 
 T = TypeVar("T")
+Prompts = LastUsed[tuple[int, ...], KeyValueCache]  # caches of one row by prompt (token ids)
 CHUNK_TOKENS = 512  # most tokens of a row per forward pass of extend(); bounds the attention mask
 # Most tokens of all rows per forward pass; of more a CPU's caches do not hold the activations.
 PASS_TOKENS = {"cpu": 512, "cuda": 8192}
@@ -56,9 +56,9 @@ class CausalLanguageModel:
             )
         self.window = positions
         self.pass_tokens = PASS_TOKENS.get(self.device.type, 512)
-        self.prompts = PromptCache(cache_bytes(self.device) // 2)
+        self.prompts = Prompts(cache_bytes(self.device) // 2)
         try:
-            with self.exclusive(), ordinary_mode():
+            with exclusive(self.model), ordinary_mode():
                 self._check()
         except (UnsupportedModelError, torch.OutOfMemoryError):
             raise
@@ -67,10 +67,6 @@ class CausalLanguageModel:
                 f"{type(model).__name__} does not work with an explicit cache and attention mask ({error}); "
                 "choose a GPT-2 or Llama style language_model"
             ) from error
-
-    def exclusive(self) -> AbstractContextManager[None]:
-        """Keep the model for this thread; see :func:`mars_score.models.running.exclusive`."""
-        return exclusive(self.model)
 
     def _check(self) -> None:
         """Compare logits with an explicit cache and masks with those of a plain forward pass."""
@@ -107,21 +103,16 @@ class CausalLanguageModel:
         _, self._states = self.forward(
             inputs[0], torch.arange(count, device=self.device), PackedBatch([count], mask)
         )
+        self.layers = len(self._states)  # those with keys and values
+        # Memory of the cached keys and values of one token.
+        self.token_bytes = sum(
+            state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer
+        )
         cache = self.new_cache(rows=2, capacity=count)
         cache.lengths = [0, 0]
         self.extend(cache, [tokens[:2], tokens[:4]])
         hidden = self.extend(cache, [tokens[2:], tokens[4:]])
         return plain, self.logits(torch.stack([states[-1] for states in hidden]))
-
-    @property
-    def layers(self) -> int:
-        """Number of layers with keys and values."""
-        return len(self._states)
-
-    @property
-    def token_bytes(self) -> int:
-        """Memory of the cached keys and values of one token, in bytes."""
-        return sum(state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer)
 
     def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
         """Make a cache for at most ``rows`` rows of ``capacity`` tokens, none of them in use."""
@@ -140,7 +131,7 @@ class CausalLanguageModel:
             tokens, head size).
         """
         new = NewStates()
-        with self.exclusive(), mars_attention(self.model.config):
+        with exclusive(self.model), mars_attention(self.model.config):
             hidden: Tensor = self.model.base_model(
                 input_ids=tokens[None],
                 position_ids=positions[None],
@@ -166,12 +157,11 @@ class CausalLanguageModel:
         Returns:
             (n,)
         """
-        chunks = zip(torch.split(hidden, LOGIT_ROWS), torch.split(targets, LOGIT_ROWS), strict=True)
-        return torch.cat([self._log_probabilities(*chunk) for chunk in chunks])
-
-    def _log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        logits = self.logits(hidden)
-        return logits.gather(-1, targets[:, None])[:, 0] - logits.logsumexp(-1)
+        parts = []
+        for states, tokens in zip(torch.split(hidden, LOGIT_ROWS), torch.split(targets, LOGIT_ROWS), strict=True):
+            logits = self.logits(states)
+            parts.append(logits.gather(-1, tokens[:, None])[:, 0] - logits.logsumexp(-1))
+        return torch.cat(parts)
 
     def extend(
         self, cache: KeyValueCache, texts: Sequence[Sequence[int]], rows: Sequence[int] | None = None
@@ -209,6 +199,31 @@ class CausalLanguageModel:
             cache.lengths[row] += count
         return torch.split(hidden, counts)
 
+    def prefill(self, prompts: Sequence[tuple[int, ...]], known: Prompts, room: int = 1) -> KeyValueCache:
+        """Make a cache with a row for each prompt, running the model over those that are not known.
+
+        Args:
+            prompts: token ids; may be empty, and may stand there several times.
+            known: prompts of earlier calls; the new ones are added.
+            room: slots behind the longest prompt.
+        """
+        cache = self.new_cache(len(prompts), max(map(len, prompts)) + room)
+        cache.lengths = [0] * len(prompts)
+        rows: dict[tuple[int, ...], int] = {}  # of the new prompts, each once
+        for row, prompt in enumerate(prompts):
+            if prompt and (states := known.get(prompt)):
+                cache.set_row(row, states, 0)
+            elif prompt:
+                rows.setdefault(prompt, row)
+        if rows:
+            self.extend(cache, list(rows), list(rows.values()))
+        for row, prompt in enumerate(prompts):
+            if rows.get(prompt, row) != row:
+                cache.set_row(row, cache, rows[prompt])
+        for prompt, row in rows.items():
+            known.put(prompt, cache.copy_row(row), len(prompt) * self.token_bytes)
+        return cache
+
     def packed_batch(
         self,
         counts: Sequence[int],
@@ -238,14 +253,10 @@ class CausalLanguageModel:
             branch = self.padded_tensor(branches, -1)
             within = (branch[:, :, None] == branch[:, None]) | (branch[:, None] == 0)
         visible = [part.expand(len(counts), longest, -1) for part in (cached, within.tril())]
-        chosen = None if rows is None else self.tensor(rows)
-        return PackedBatch(counts, self.mask(torch.cat(visible, dim=2), dtype), cache, chosen, slots)
-
-    def mask(self, visible: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Turn what each token attends to (bool) into an additive mask, (rows, 1, tokens, slots + tokens)."""
-        dtype = dtype or self.dtype
-        mask = torch.zeros(visible.shape, dtype=dtype, device=self.device)
-        return mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None]
+        hidden, dtype = ~torch.cat(visible, dim=2), dtype or self.dtype
+        mask = torch.zeros(hidden.shape, dtype=dtype, device=self.device)
+        mask.masked_fill_(hidden, torch.finfo(dtype).min)
+        return PackedBatch(counts, mask[:, None], cache, None if rows is None else self.tensor(rows), slots)
 
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
         """Make a tensor on the model's device from numbers in (nested) lists of equal lengths."""
@@ -286,49 +297,3 @@ def _passes(texts: Sequence[Sequence[int]], most: int) -> Iterator[list[_Chunk]]
             room -= count
         if chunks:
             yield chunks
-
-
-class PromptCache:
-    """Keys and values of the prompts of one model that were used last: ``most_bytes`` of them, or one prompt."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._known: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
-        self._bytes = 0
-
-    def clear(self) -> None:
-        """Forget all prompts."""
-        self._known.clear()
-        self._bytes = 0
-
-    def prefill(
-        self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]], room: int = 1
-    ) -> KeyValueCache:
-        """Make a cache with a row for each prompt (token ids; may be empty), running the model over new ones.
-
-        Args:
-            model: the language model.
-            prompts: each may stand there several times.
-            room: slots behind the longest prompt.
-        """
-        cache = model.new_cache(len(prompts), max(map(len, prompts)) + room)
-        cache.lengths = [0] * len(prompts)
-        rows: dict[tuple[int, ...], int] = {}  # of the new ones, each once
-        for row, prompt in enumerate(prompts):
-            if prompt in self._known:
-                self._known.move_to_end(prompt)
-                cache.set_row(row, self._known[prompt], 0)
-            elif prompt:
-                rows.setdefault(prompt, row)
-        if rows:
-            model.extend(cache, list(rows), list(rows.values()))
-        for row, prompt in enumerate(prompts):
-            if rows.get(prompt, row) != row:
-                cache.set_row(row, cache, rows[prompt])
-        for prompt, row in rows.items():
-            self._known[prompt] = cache.copy_row(row)
-            self._bytes += len(prompt) * model.token_bytes
-        while self._bytes > self._most_bytes and len(self._known) > 1:
-            oldest, _ = self._known.popitem(last=False)
-            self._bytes -= len(oldest) * model.token_bytes
-        return cache

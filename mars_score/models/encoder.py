@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
-# Token vectors are means over two layers: the last one and the one at this share of the depth (research/forms.md).
+# Token vectors are means over the last layer and the one at this share of the depth, which was chosen on the
+# development sets (research/forms.md).
 MIDDLE = 2 / 3
 RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
 Floats = NDArray[np.floating[Any]]
@@ -32,9 +33,9 @@ class Encoding(NamedTuple):
     Attributes:
         vector: of the text, (dimensions,), of length 1; zeros for a text of unknown tokens only.
         tokens: unit vectors of its tokens, (tokens, dimensions), means over two layers; None if they were not
-            asked for. Special
-            tokens and those of the encoder's prompt are left out; those of unknown tokens are zeros. They are
-            rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
+            asked for. Special tokens and those of the encoder's prompt are left out; unknown tokens have vectors
+            of zeros. They are rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in
+            float64.
         truncated: whether the encoder's window holds only the beginning of the text.
         unknown: share of unknown tokens in the part that is encoded, in [0, 1].
     """
@@ -78,67 +79,78 @@ class SentenceEncoder:
     def __init__(self, model: Any, batch_size: int | None = None) -> None:
         self.model = model
         self._batch = BatchSize(batch_size or 32)
+        self._transformer = model[0] if hasattr(model, "__getitem__") else None
+        network = getattr(self._transformer, "auto_model", None)
+        layers = _layers_of(network)
+        self._middle_layer = layers[round(MIDDLE * len(layers)) - 1] if layers else None
+        limits = [getattr(model, "max_seq_length", None), network and position_limit(network)]
+        # Tokens of the window, special ones included; None: it is not known.
+        self._window = min((limit for limit in limits if isinstance(limit, int)), default=None)
+        tokenizer = getattr(model, "tokenizer", None)
+        has_special = callable(tokenizer) and hasattr(tokenizer, "num_special_tokens_to_add")
+        self._tokenizer: Any = tokenizer if has_special else None
+        self._prompt, self._special_tokens = "", (0, 0)
+        self._prompt_ids: list[int] = []
+        self._unknown_token: int | None = None
+        if has_special:
+            with exclusive(model), self._adjusted(tokens=False):
+                self._read_tokenizer()
 
-    def encode(
-        self, texts: Sequence[str], done: Callable[[str, Encoding], None] | None = None, *, tokens: bool = False
-    ) -> list[Encoding]:
-        """Encode texts, with vectors of their tokens if asked for, in one forward pass each.
+    def _read_tokenizer(self) -> None:
+        """Count the special tokens before and after a text, and find the prompt and the id of unknown tokens."""
+        self._prompt = self.model.prompts.get(self.model.default_prompt_name) or ""
+        special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
+        self._special_tokens = special.index(0), special[::-1].index(0)
+        self._prompt_ids, rare = self._token_ids([self._prompt, RARE_LETTER])
+        unknown = getattr(self._tokenizer, "unk_token_id", None)
+        # Byte-level tokenizers may have such a token, but never use it.
+        self._unknown_token = unknown if unknown in rare else None
+
+    def encode(self, texts: Iterable[str], *, tokens: bool = False) -> Iterator[tuple[str, Encoding]]:
+        """Yield texts with their encodings, which have vectors of tokens if asked for; the longest texts first.
 
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
         """
-        middle_layer = self._middle_layer() if tokens else nullcontext()
-        with exclusive(self.model), ordinary_mode(), self._within_positions(), middle_layer:
-            return self._batch.map(lambda batch: self._encode_batch(batch, tokens), texts, len, done)
-
-    @contextmanager
-    def _within_positions(self) -> Iterator[None]:
-        """Lower the model's window to the positions that it has, where its tokenizer does not know them."""
-        usual = getattr(self.model, "max_seq_length", None)
-        if self._limit is None or usual == self._limit:
-            yield
-            return
-        self.model.max_seq_length = self._limit
-        try:
-            yield
-        finally:
-            self.model.max_seq_length = usual
-
-    @contextmanager
-    def _middle_layer(self) -> Iterator[None]:
-        """Let the outputs of a transformer hold the hidden states of its middle layer."""
-        transformer = self.model[0] if hasattr(self.model, "__getitem__") else None
-        layers = _layers_of(getattr(transformer, "auto_model", None))
-        if transformer is None or not layers:
-            yield
-            return
-        states: list[torch.Tensor] = []
-
-        def keep(_module: Any, _inputs: Any, output: Any) -> None:
-            states[:] = [output[0] if isinstance(output, tuple) else output]
-
-        def hand_on(_module: Any, _inputs: Any, output: dict[str, Any]) -> None:
-            output["middle_embeddings"] = states.pop()
-
-        middle = layers[round(MIDDLE * len(layers)) - 1]
-        hooks = middle.register_forward_hook(keep), transformer.register_forward_hook(hand_on)
-        try:
-            yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+        return self._batch.map(partial(self._encode_batch, tokens=tokens), texts, len)
 
     def _encode_batch(self, texts: list[str], tokens: bool) -> list[Encoding]:
-        wanted = {"output_value": None} if tokens else {"convert_to_tensor": True}
-        outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **wanted)
+        output_form = {"output_value": None} if tokens else {"convert_to_tensor": True}
         encodings = []
-        for output, (truncated, unknown) in zip(outputs, self._coverage(texts), strict=True):
-            vector = _unit(_to_numpy(output["sentence_embedding"] if tokens else output)) * (unknown < 1)
-            vectors = self._token_vectors(output) if tokens else None
-            if vectors is not None and vectors.dtype != np.float64:
-                vectors = vectors.astype(np.float16)
-            encodings.append(Encoding(vector, vectors, truncated, float(np.float32(unknown))))
+        with exclusive(self.model), ordinary_mode(), self._adjusted(tokens):
+            outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **output_form)
+            for output, (truncated, unknown) in zip(outputs, self._coverage(texts), strict=True):
+                vector = _unit(_to_numpy(output["sentence_embedding"] if tokens else output)) * (unknown < 1)
+                vectors = self._token_vectors(output) if tokens else None
+                encodings.append(Encoding(vector, vectors, truncated, float(np.float32(unknown))))
         return encodings
+
+    @contextmanager
+    def _adjusted(self, tokens: bool) -> Iterator[None]:
+        """Lower the model's window to its positions; for ``tokens`` let outputs hold the middle layer's states."""
+        window = getattr(self.model, "max_seq_length", None)
+        hooks: list[Any] = []
+        states: list[Any] = []
+        if tokens and self._transformer is not None and self._middle_layer is not None:
+            hooks = [
+                self._middle_layer.register_forward_hook(
+                    lambda _module, _inputs, output: states.append(
+                        output[0] if isinstance(output, tuple) else output
+                    )
+                ),
+                self._transformer.register_forward_hook(
+                    lambda _module, _inputs, output: output.update(middle_embeddings=states.pop())
+                ),
+            ]
+        try:
+            if self._window not in (None, window):  # The model's tokenizer does not know them.
+                self.model.max_seq_length = self._window
+            yield
+        finally:
+            if self._window not in (None, window):
+                self.model.max_seq_length = window
+            for hook in hooks:
+                hook.remove()
 
     def _token_vectors(self, output: dict[str, Any]) -> Floats:
         if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
@@ -147,15 +159,16 @@ class SentenceEncoder:
                 'encoder, or variant="paper", which compares sentence vectors'
             )
         attended = output["attention_mask"].nonzero()[:, 0]
-        own = attended[self._own_tokens(output["input_ids"][attended].tolist())]
-        layers = [output[name][own] for name in ("middle_embeddings", "token_embeddings") if name in output]
+        of_text = attended[self._text_tokens(output["input_ids"][attended].tolist())]
+        layers = [output[name][of_text] for name in ("middle_embeddings", "token_embeddings") if name in output]
         vectors = np.sum([_unit(_to_numpy(layer)) for layer in layers], axis=0)
         if self._unknown_token is not None:
-            vectors *= _to_numpy(output["input_ids"][own] != self._unknown_token)[:, None]
-        return _unit(vectors)
+            vectors *= _to_numpy(output["input_ids"][of_text] != self._unknown_token)[:, None]
+        vectors = _unit(vectors)
+        return vectors if vectors.dtype == np.float64 else vectors.astype(np.float16)
 
-    def _own_tokens(self, ids: Sequence[int]) -> slice:
-        """Return which of the encoded tokens are the text's own."""
+    def _text_tokens(self, ids: Sequence[int]) -> slice:
+        """Return which of the encoded tokens are the text's, not special ones or the prompt's."""
         before, after = self._special_tokens
         # A prompt's last token may have merged with the text's first: that one counts.
         pairs = zip(ids[before:], self._prompt_ids, strict=False)
@@ -166,49 +179,13 @@ class SentenceEncoder:
         """Return the character span of each token with a vector, for each text; empty where they are not known."""
         if not getattr(self._tokenizer, "is_fast", False):
             return [[] for _ in texts]
-        limit = {} if self._limit is None else {"truncation": True, "max_length": self._limit}
+        limit = {} if self._window is None else {"truncation": True, "max_length": self._window}
         encoded = self._tokenizer([self._prompt + text for text in texts], return_offsets_mapping=True, **limit)
-        own = [
-            offsets[self._own_tokens(ids)]
-            for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-        ]
         shift = len(self._prompt)
-        return [[(max(start - shift, 0), max(end - shift, 0)) for start, end in offsets] for offsets in own]
-
-    @cached_property
-    def _tokenizer(self) -> Any:
-        """The encoder's tokenizer; None where it has none that tells special tokens apart."""
-        tokenizer = getattr(self.model, "tokenizer", None)
-        return tokenizer if callable(tokenizer) and hasattr(tokenizer, "num_special_tokens_to_add") else None
-
-    @cached_property
-    def _special_tokens(self) -> tuple[int, int]:
-        """Count the special tokens before a text, and after it."""
-        if self._tokenizer is None:
-            return 0, 0
-        special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
-        return special.index(0), special[::-1].index(0)
-
-    @cached_property
-    def _limit(self) -> int | None:
-        """The number of tokens of the window, special ones included; None: it is not known."""
-        transformer = getattr(self.model[0], "auto_model", None) if hasattr(self.model, "__getitem__") else None
-        limits = [getattr(self.model, "max_seq_length", None), transformer and position_limit(transformer)]
-        return min((limit for limit in limits if isinstance(limit, int)), default=None)
-
-    @property
-    def _prompt(self) -> str:
-        return self.model.prompts.get(self.model.default_prompt_name) or ""
-
-    @cached_property
-    def _prompt_ids(self) -> list[int]:
-        return self._token_ids([self._prompt])[0] if self._tokenizer else []
-
-    @cached_property
-    def _unknown_token(self) -> int | None:
-        """The id of unknown tokens; None if the tokenizer has none, as byte-level ones."""
-        token = getattr(self._tokenizer, "unk_token_id", None)
-        return token if token is not None and token in self._token_ids([RARE_LETTER])[0] else None
+        return [
+            [(max(start - shift, 0), max(end - shift, 0)) for start, end in spans[self._text_tokens(ids)]]
+            for ids, spans in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        ]
 
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         encoded = self._tokenizer(list(texts), add_special_tokens=False, verbose=False, truncation=False)
@@ -219,8 +196,8 @@ class SentenceEncoder:
         if self._tokenizer is None:
             return [(False, 0.0)] * len(texts)
         room = None
-        if self._limit is not None:
-            room = self._limit - self._tokenizer.num_special_tokens_to_add() - len(self._prompt_ids)
+        if self._window is not None:
+            room = self._window - self._tokenizer.num_special_tokens_to_add() - len(self._prompt_ids)
         coverage = []
         for ids in self._token_ids(texts):
             kept = ids[:room]
@@ -229,11 +206,11 @@ class SentenceEncoder:
         return coverage
 
 
-def _layers_of(transformer: Any) -> Any:
-    """Return the list of the layers of a transformer; None where there is none of as many as it says."""
-    count = getattr(getattr(transformer, "config", None), "num_hidden_layers", 0)
-    lists = (one for one in transformer.modules() if isinstance(one, torch.nn.ModuleList)) if count else ()
-    return next((one for one in lists if len(one) == count), None)
+def _layers_of(network: Any) -> Any:
+    """Return the list of a transformer's layers; None if no ModuleList has ``num_hidden_layers`` entries."""
+    count = getattr(getattr(network, "config", None), "num_hidden_layers", 0)
+    lists = (module for module in network.modules() if isinstance(module, torch.nn.ModuleList)) if count else ()
+    return next((layers for layers in lists if len(layers) == count), None)
 
 
 def _to_numpy(values: torch.Tensor) -> Floats:

@@ -7,8 +7,9 @@ itself. Rows of several prompts make a batch, by their number of tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -18,10 +19,14 @@ from torch import Tensor
 from mars_score.models.attention import KeyValueCache
 from mars_score.models.causal_lm import CausalLanguageModel, flat
 from mars_score.models.codec import TextCodec
-from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
+from mars_score.models.running import BatchSize, cache_bytes, exclusive, ordinary_mode
+from mars_score.rows import LogProbability
 
-MAX_TEXT_TOKENS = 1024  # of a text that count; a longer one is no candidate, and would take minutes
-SHORT_PROMPT = 32  # tokens; prompts as short as that make one batch with all other short ones
+ContextAndText = tuple[str, str]
+CHUNK_SIZE = 256  # pairs that are computed before the first of them is known, and saved
+MAX_TEXT_TOKENS = 1024  # Longer texts are cut: they would take minutes.
+# Tokens: among shorter prompts, empty slots cost less than another forward pass, so all of them share batches.
+SHORT_PROMPT = 32
 
 
 class TextLogProbability(NamedTuple):
@@ -55,13 +60,33 @@ class PromptedText:
         return cls(tuple(prompt[: window - 1]), prompt_length, tuple(tokens), truncated)
 
 
+def in_and_out_of_context(
+    model: CausalLanguageModel, pairs: Iterable[ContextAndText], max_context_tokens: int | None
+) -> Iterator[tuple[ContextAndText, LogProbability]]:
+    """Yield each of different (context, text) with the log probability of the text with the context and alone.
+
+    Neither is less than that of a uniform guess. Args as for :func:`log_probabilities`.
+    """
+    least = -math.log(model.vocabulary)
+    alone: dict[str, float] = {}
+    in_order = sorted(pairs)  # pairs of one context together
+    for start in range(0, len(in_order), CHUNK_SIZE):
+        chunk = in_order[start : start + CHUNK_SIZE]
+        new_texts = dict.fromkeys(("", text) for _, text in chunk if text not in alone)
+        computed = dict(log_probabilities(model, [*chunk, *new_texts], max_context_tokens=max_context_tokens))
+        alone.update((pair[1], max(computed[pair].mean, least)) for pair in new_texts)
+        for pair in chunk:
+            in_context = computed[pair]
+            yield pair, LogProbability(max(in_context.mean, least), alone[pair[1]], in_context.truncated)
+
+
 def log_probabilities(
     model: CausalLanguageModel,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Iterable[ContextAndText],
     pass_tokens: int | None = None,
     max_context_tokens: int | None = None,
-) -> list[TextLogProbability]:
-    """Compute the mean log probability of texts given their contexts.
+) -> Iterator[tuple[ContextAndText, TextLogProbability]]:
+    """Yield each different (context, text) with the mean log probability of the text given the context.
 
     Args:
         model: the language model; it remembers the contexts of earlier calls.
@@ -69,45 +94,43 @@ def log_probabilities(
         pass_tokens: most tokens of the texts of a forward pass, or one text; halved where memory runs out. None:
             as suits the device.
         max_context_tokens: of the beginning of each context that are used; None: as many as fit the window.
-
-    Returns:
-        One for each pair; equal pairs are computed once.
     """
-    contexts = {context: model.codec.encode_context(context) for context in {context for context, _ in pairs}}
-    prompted = {
-        (context, text): PromptedText.of(model.codec, model.window, contexts[context], text, max_context_tokens)
-        for context, text in dict.fromkeys(pairs)
-    }
-    texts = [text for text in dict.fromkeys(prompted.values()) if text.tokens]
-    means: dict[PromptedText, float] = {}
-
-    def attempt(size: int) -> None:
-        for batch_means in _run([text for text in texts if text not in means], model, size):
-            means.update(batch_means)
-
-    if texts:
-        with model.exclusive(), ordinary_mode():
-            BatchSize(pass_tokens or model.pass_tokens).run(attempt, sum(len(text.tokens) for text in texts))
-    return [TextLogProbability(means.get(prompted[pair], -math.inf), prompted[pair].truncated) for pair in pairs]
+    encode_context = cache(model.codec.encode_context)
+    pairs_of: dict[PromptedText, list[ContextAndText]] = {}
+    for context, text in dict.fromkeys(pairs):
+        prompted = PromptedText.of(model.codec, model.window, encode_context(context), text, max_context_tokens)
+        pairs_of.setdefault(prompted, []).append((context, text))
+    batch, waiting = BatchSize(pass_tokens or model.pass_tokens), dict.fromkeys(pairs_of)
+    while waiting:
+        with batch.attempt(sum(len(prompted.tokens) for prompted in waiting)) as size:
+            for prompted, mean in _run(list(waiting), model, size):
+                del waiting[prompted]
+                for pair in pairs_of[prompted]:
+                    yield pair, TextLogProbability(mean, prompted.truncated)
 
 
 def _run(
     texts: Sequence[PromptedText], model: CausalLanguageModel, pass_tokens: int
-) -> Iterator[dict[PromptedText, float]]:
-    """Yield mean log probabilities, batch by batch."""
+) -> Iterator[tuple[PromptedText, float]]:
+    """Yield texts with their mean log probabilities, batch by batch."""
     by_prompt: dict[tuple[int, ...], list[PromptedText]] = {}
     for text in texts:
-        by_prompt.setdefault(text.prompt, []).append(text)
+        if text.tokens:
+            by_prompt.setdefault(text.prompt, []).append(text)
+        else:
+            yield text, -math.inf
     lengths = {prompt: max(text.prompt_length for text in same) for prompt, same in by_prompt.items()}
     room = cache_bytes(model.device) // 2 // model.token_bytes  # The other half is for the rows of a batch.
     for prompts in _prompt_batches(lengths, room):
         most = min(model.pack_tokens, pass_tokens)
         packs = [pack for prompt in prompts for pack in _packs(by_prompt[prompt], most)]
         for batch in _pack_batches(packs, pass_tokens):
-            before = [pack.texts[0].prompt for pack in batch]
-            cached = [prompt[: lengths[prompt] - 1] for prompt in before]
-            cache = model.prompts.prefill(model, cached, room=max(map(len, batch)))
-            yield _run_packs(batch, model, cache)
+            prompts_of_packs = [pack.texts[0].prompt for pack in batch]
+            cached = [prompt[: lengths[prompt] - 1] for prompt in prompts_of_packs]
+            with exclusive(model.model), ordinary_mode():
+                prefilled = model.prefill(cached, model.prompts, room=len(batch[0].tokens))
+                means = _run_packs(batch, model, prefilled)
+            yield from means
 
 
 def _prompt_batches(lengths: dict[tuple[int, ...], int], room: int) -> Iterator[list[tuple[int, ...]]]:
@@ -130,40 +153,27 @@ class _Pack:
     each text but its last token, which predicts nothing. The tokens before are in the cache.
     """
 
-    texts: tuple[PromptedText, ...]
+    texts: Sequence[PromptedText]
+    past: int  # cached tokens before the row
+    tokens: list[int]  # ids of the row
+    positions: list[int]  # of each token of the row
+    branches: list[
+        int
+    ]  # number of each token's text, from 1; branch 0, the prompt's last token, is visible to all
+    predictors: list[int]  # for each token of each text the index in the row of the token before it
 
-    def __len__(self) -> int:
-        """Return the number of tokens of the row."""
-        return 1 + sum(len(text.tokens) - 1 for text in self.texts)
-
-    @property
-    def past(self) -> int:
-        """The number of cached tokens before the row."""
-        return self.texts[0].prompt_length - 1
-
-    @property
-    def tokens(self) -> list[int]:
-        """The ids of the row."""
-        return [self.texts[0].prompt[self.past], *(token for text in self.texts for token in text.tokens[:-1])]
-
-    @property
-    def positions(self) -> list[int]:
-        """The position of each token of the row."""
-        start = self.past + 1
-        after = (start + offset for text in self.texts for offset in range(len(text.tokens) - 1))
-        return [self.past, *after]
-
-    @property
-    def branches(self) -> list[int]:
-        """The number of each token's text, from 1; branch 0, the prompt's last token, is visible to all."""
-        return [0, *(number for number, text in enumerate(self.texts, 1) for _ in text.tokens[1:])]
-
-    @property
-    def predictors(self) -> list[int]:
-        """For each token of each text the index in the row of the token before it."""
-        starts = accumulate((len(text.tokens) - 1 for text in self.texts), initial=1)
-        indices = zip(starts, self.texts, strict=False)
-        return [index for start, text in indices for index in (0, *range(start, start + len(text.tokens) - 1))]
+    @classmethod
+    def of(cls, texts: Sequence[PromptedText]) -> _Pack:
+        """Lay out the row of some texts."""
+        past = texts[0].prompt_length - 1
+        pack = cls(texts, past, [texts[0].prompt[past]], [past], [0], [])
+        for number, text in enumerate(texts, 1):
+            predicting = text.tokens[:-1]
+            pack.predictors.extend([0, *range(len(pack.tokens), len(pack.tokens) + len(predicting))])
+            pack.tokens.extend(predicting)
+            pack.positions.extend(range(past + 1, past + 1 + len(predicting)))
+            pack.branches.extend([number] * len(predicting))
+        return pack
 
 
 def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
@@ -176,15 +186,15 @@ def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
             packs.append([])
             room = most - len(text.tokens)
         packs[-1].append(text)
-    return [_Pack(tuple(pack)) for pack in packs]
+    return [_Pack.of(texts) for texts in packs]
 
 
 def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
     """Yield packs of one forward pass, longest first: at most ``most`` tokens, no more padding than tokens."""
     batch: list[_Pack] = []
-    for pack in sorted(packs, key=len, reverse=True):
-        tokens = sum(map(len, batch)) + len(pack)
-        if batch and (tokens > most or (len(batch) + 1) * len(batch[0]) > 2 * tokens):
+    for pack in sorted(packs, key=lambda pack: len(pack.tokens), reverse=True):
+        tokens = sum(len(other.tokens) for other in [*batch, pack])
+        if batch and (tokens > most or (len(batch) + 1) * len(batch[0].tokens) > 2 * tokens):
             yield batch
             batch = []
         batch.append(pack)
@@ -194,18 +204,18 @@ def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
 
 def _run_packs(
     packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache
-) -> dict[PromptedText, float]:
-    """Return the mean log probability of each text, given a cache with the prompt of each pack."""
+) -> list[tuple[PromptedText, float]]:
+    """Return each text with its mean log probability, given a cache with the prompt of each pack."""
     texts = [text for pack in packs for text in pack.texts]
     hidden = _predicting_states(packs, model, prompts)
     values = model.log_probabilities(hidden, model.tensor(flat([text.tokens for text in texts]))).double().cpu()
     per_text = torch.split(values, [len(text.tokens) for text in texts])
-    return {text: float(log_p.mean()) for text, log_p in zip(texts, per_text, strict=True)}
+    return [(text, float(log_p.mean())) for text, log_p in zip(texts, per_text, strict=True)]
 
 
 def _predicting_states(packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache) -> Tensor:
     """Run the model over packs; return the hidden states before each token of all texts, (tokens, hidden size)."""
-    lengths, past = [len(pack) for pack in packs], [[pack.past] for pack in packs]
+    lengths, past = [len(pack.tokens) for pack in packs], [[pack.past] for pack in packs]
     batch = model.packed_batch(lengths, past, prompts, branches=[pack.branches for pack in packs])
     tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), batch)

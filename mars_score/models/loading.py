@@ -14,7 +14,7 @@ from mars_score.models.sources import Difference, ReadyMade, Source, locate
 if TYPE_CHECKING:
     import torch
 
-    from mars_score.models.prefix_nli import PrefixClassifier
+    from mars_score.models.nli import PrefixClassifier
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
@@ -128,7 +128,7 @@ def _load_difference(
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    from mars_score.models.prefix_nli import PrefixClassifier
+    from mars_score.models.nli import PrefixClassifier
 
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # the encoder's pooler is left out

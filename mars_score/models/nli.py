@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor, nn
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.models.prefix_nli import PrefixClassifier, pack
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 from mars_score.rows import Entailment
 
-Pair = tuple[str, str]  # premise and hypothesis
+Sentences = tuple[str, str]  # premise and hypothesis
 BATCH_SIZE = 16
-_PACKED_TOKENS = 384  # of the hypotheses that stand in one sequence with their premise
+_PACKED_TOKENS = 384  # most tokens of the hypotheses that stand in one sequence with their premise
+_PADDING = -1  # block of a token that only fills a sequence
 
 
 class NliModel:
-    """A classifier and its tokenizer: a sequence classifier, or one that encodes a premise once.
+    """A classifier and its tokenizer: a sequence classifier, or a :class:`PrefixClassifier`.
 
     Raises:
         UnsupportedModelError: the classes of the model are not named entailment and contradiction.
@@ -30,81 +31,75 @@ class NliModel:
         self.model, self._tokenizer = model, tokenizer
         self._is_prefix = isinstance(model, PrefixClassifier)
         encoder = model.encoder if self._is_prefix else model
-        labels = dict(enumerate(model.labels)) if self._is_prefix else model.config.id2label
-        self._classes = _class_ids(labels)
+        self._classes = _class_ids(dict(enumerate(model.labels)) if self._is_prefix else model.config.id2label)
         self._window = min(int(tokenizer.model_max_length), position_limit(encoder) or sys.maxsize)
         self._batch = BatchSize(batch_size or BATCH_SIZE)
 
-    def entails(
-        self, pairs: Sequence[Pair], done: Callable[[Pair, Entailment], None] | None = None
-    ) -> list[Entailment]:
-        """Classify pairs; what is beyond the model's window is left out.
+    def entails(self, pairs: Iterable[Sentences]) -> Iterator[tuple[Sentences, Entailment]]:
+        """Yield each different pair with its probabilities; what is beyond the model's window is left out.
 
-        That is the end of the longer text; of a premise that is encoded once what is beyond three quarters of the
-        window, so that it does not depend on the hypothesis.
+        That is the end of the longer text. A prefix classifier takes three quarters of the window of a premise,
+        so that it is the same for all hypotheses, and what is left of a hypothesis.
         """
-        with exclusive(self.model), ordinary_mode():
-            if self._is_prefix:
-                return self._entails_by_premise(pairs, done)
-            return self._batch.map(self._classify, pairs, lambda pair: len(pair[0]) + len(pair[1]), done)
+        different = dict.fromkeys(pairs)
+        if not self._is_prefix:
+            yield from self._batch.map(self._classify, different, lambda pair: len(pair[0]) + len(pair[1]))
+            return
+        with exclusive(self.model):
+            groups = self._groups(different)
+        for group, entailments in self._batch.map(self._classify_groups, groups, lambda group: group.tokens):
+            yield from zip(group.pairs, entailments, strict=True)
 
-    def _classify(self, pairs: list[Pair]) -> list[Entailment]:
+    def _classify(self, pairs: list[Sentences]) -> list[Entailment]:
         premises, hypotheses = map(list, zip(*pairs, strict=True))
         options = {"padding": True, "truncation": True, "max_length": self._window, "return_tensors": "pt"}
-        tokens = self._tokenizer(premises, hypotheses, **options)
-        return self._probabilities(self.model(**tokens.to(self.model.device)).logits)
+        with exclusive(self.model), ordinary_mode():
+            tokens = self._tokenizer(premises, hypotheses, **options)
+            return self._probabilities(self.model(**tokens.to(self.model.device)).logits)
 
-    def _probabilities(self, logits: torch.Tensor) -> list[Entailment]:
+    def _probabilities(self, logits: Tensor) -> list[Entailment]:
         probabilities = torch.softmax(logits.double(), -1)[:, self._classes]
         return [Entailment(*row) for row in probabilities.tolist()]
 
-    def _entails_by_premise(
-        self, pairs: Sequence[Pair], done: Callable[[Pair, Entailment], None] | None
-    ) -> list[Entailment]:
-        found: dict[Pair, Entailment] = {}
-
-        def report(group: _Group, results: list[Entailment]) -> None:
-            for pair, result in zip(group.pairs, results, strict=True):
-                found[pair] = result
-                if done:
-                    done(pair, result)
-
-        self._batch.map(self._classify_groups, self._groups(pairs), lambda group: group.tokens, report)
-        return [found[pair] for pair in pairs]
-
-    def _groups(self, pairs: Sequence[Pair]) -> list[_Group]:
+    def _groups(self, pairs: Iterable[Sentences]) -> list[_Group]:
         """Group different pairs by premise; of many hypotheses each group has a part."""
-        groups = []
-        for premise, same in groupby(sorted(set(pairs)), key=lambda pair: pair[0]):
-            chosen = list(same)
-            first = self._ids(premise, 3 * self._window // 4)
-            hypotheses = [self._ids(text, self._window - len(first)) for _, text in chosen]
-            while chosen:
-                count, size = 0, 0
-                while count < len(chosen) and (not count or size + len(hypotheses[count]) <= _PACKED_TOKENS):
-                    size += len(hypotheses[count])
-                    count += 1
-                groups.append(_Group(chosen[:count], first, hypotheses[:count], len(first) + size))
-                chosen, hypotheses = chosen[count:], hypotheses[count:]
+        groups: list[_Group] = []
+        for premise, same_premise in groupby(sorted(pairs), key=lambda pair: pair[0]):
+            ids = self._ids(premise, 3 * self._window // 4)
+            for pair in same_premise:
+                hypothesis = self._ids(pair[1], self._window - len(ids))
+                last = groups[-1] if groups and groups[-1].pairs[0][0] == premise else None
+                if last is None or last.tokens - len(ids) + len(hypothesis) > _PACKED_TOKENS:
+                    last = _Group([], ids, [])
+                    groups.append(last)
+                last.pairs.append(pair)
+                last.hypotheses.append(hypothesis)
         return groups
 
     def _ids(self, text: str, most: int) -> list[int]:
         return list(self._tokenizer(text, truncation=True, max_length=most)["input_ids"])
 
     def _classify_groups(self, groups: list[_Group]) -> list[list[Entailment]]:
-        device = next(self.model.parameters()).device
-        packed = pack([(one.premise, one.hypotheses) for one in groups], self._tokenizer.pad_token_id, device)
-        results = iter(self._probabilities(self.model(packed)))
-        return [[next(results) for _ in group.pairs] for group in groups]
+        with exclusive(self.model), ordinary_mode():
+            device = next(self.model.parameters()).device
+            packed = pack(
+                [(group.premise, group.hypotheses) for group in groups], self._tokenizer.pad_token_id, device
+            )
+            entailments = iter(self._probabilities(self.model(packed)))
+        return [[next(entailments) for _ in group.pairs] for group in groups]
 
 
 class _Group(NamedTuple):
     """Pairs of one premise, as token ids."""
 
-    pairs: list[Pair]
+    pairs: list[Sentences]
     premise: list[int]
     hypotheses: list[list[int]]
-    tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """The number of all token ids."""
+        return len(self.premise) + sum(map(len, self.hypotheses))
 
 
 def _class_ids(labels: Any) -> list[int]:
@@ -119,3 +114,99 @@ def _class_ids(labels: Any) -> list[int]:
             "config.id2label"
         )
     return ids
+
+
+class Packed(NamedTuple):
+    """Sequences of a premise and its hypotheses.
+
+    Attributes:
+        ids: of the tokens, (sequences, tokens).
+        blocks: 0 for a token of the premise, then the number of its hypothesis from 1, or -1 for padding.
+        positions: of the tokens, from 0.
+        starts: sequence and token at which each hypothesis begins, (hypotheses, 2), in the order of the groups.
+    """
+
+    ids: Tensor
+    blocks: Tensor
+    positions: Tensor
+    starts: Tensor
+
+
+def pack(
+    groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]], pad_id: int, device: Any = "cpu"
+) -> Packed:
+    """Put each premise and its hypotheses, token ids with their special tokens, into one sequence."""
+    length = max(len(premise) + sum(map(len, hypotheses)) for premise, hypotheses in groups)
+    ids = torch.full((len(groups), length), pad_id)
+    blocks = torch.full_like(ids, _PADDING)
+    positions = torch.zeros_like(ids)
+    starts = []
+    for number, (premise, hypotheses) in enumerate(groups):
+        start = 0
+        for block, tokens in enumerate([premise, *hypotheses]):
+            inside = slice(start, start + len(tokens))
+            first = len(premise) if block else 0
+            ids[number, inside] = torch.tensor(list(tokens))
+            blocks[number, inside] = block
+            positions[number, inside] = torch.arange(first, first + len(tokens))
+            if block:
+                starts.append((number, start))
+            start += len(tokens)
+    return Packed(*(part.to(device) for part in (ids, blocks, positions, torch.tensor(starts))))
+
+
+class PrefixClassifier(nn.Module):
+    """A BERT or MPNet encoder, and a classifier of the first token of each hypothesis; it encodes a premise once.
+
+    Tokens of the premise attend to the premise alone; tokens of a hypothesis attend to the premise and to
+    themselves. So the hypotheses of a premise stand in one sequence, and none changes what is computed for
+    another. The positions of each hypothesis follow those of the premise.
+
+    Args:
+        encoder: a ``BertModel`` or ``MPNetModel``.
+        labels: names of the classes.
+    """
+
+    def __init__(self, encoder: Any, labels: Sequence[str]) -> None:
+        super().__init__()
+        size = encoder.config.hidden_size
+        self.encoder, self.labels = encoder, tuple(labels)
+        self._is_mpnet = hasattr(encoder.encoder, "relative_attention_bias")
+        self.dense = nn.Linear(size, size)
+        self.classifier = nn.Linear(size, len(labels))
+
+    def forward(self, packed: Packed) -> Tensor:
+        """Return the logits of each hypothesis, (hypotheses, classes)."""
+        embeddings = self.encoder.embeddings
+        first = embeddings.padding_idx + 1 if self._is_mpnet else 0
+        hidden = embeddings(input_ids=packed.ids, position_ids=packed.positions + first)
+        layers = [(layer, next(layer.parameters()).dtype) for layer in self.encoder.encoder.layer]
+        masks = {dtype: self._attention_mask(packed, dtype) for _, dtype in layers}
+        for layer, dtype in layers:
+            output = layer(hidden.to(dtype), attention_mask=masks[dtype])
+            hidden = output[0] if isinstance(output, tuple) else output
+        sequences, tokens = packed.starts.T
+        pooled = torch.tanh(self.dense(hidden[sequences, tokens].to(self.dense.weight.dtype)))
+        logits: Tensor = self.classifier(pooled)
+        return logits
+
+    def set_number_type(self, dtype: torch.dtype) -> None:
+        """Let the model compute in a number type, but the first layer and the classifier at least in float32.
+
+        These are small, and it is their rounding by which probabilities change most.
+        """
+        self.to(torch.promote_types(dtype, torch.float32))
+        for layer in self.encoder.encoder.layer[1:]:
+            layer.to(dtype)
+
+    def _attention_mask(self, packed: Packed, dtype: torch.dtype) -> Tensor:
+        """Return what is added to attention: which tokens see which, and MPNet's bias by their distance."""
+        seeing, seen = packed.blocks[:, :, None], packed.blocks[:, None, :]
+        unseen = ((seen != 0) & (seen != seeing))[:, None]
+        mask = torch.zeros_like(unseen, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)
+        if not self._is_mpnet:
+            return mask
+        encoder = self.encoder.encoder
+        distances = packed.positions[:, None, :] - packed.positions[:, :, None]
+        bias: Tensor = encoder.relative_attention_bias(encoder.relative_position_bucket(distances))
+        return mask + bias.permute(0, 3, 1, 2).to(dtype)

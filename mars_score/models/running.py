@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+# Memory for cached keys and values: on a CPU this much, on a GPU this share of what is free, since planning needs
+# about as much again as the cache.
 CPU_CACHE_BYTES = 2**30
-FREE_SHARE = 0.3  # of a GPU's free memory; planning needs about as much again as the cache
+FREE_SHARE = 0.3
 
 
 # Runtime and devices
@@ -54,6 +57,15 @@ class Runtime:
             if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's integers cannot be written as JSON
+
+    def reported(
+        self, stage: str, compute: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T]
+    ) -> Iterator[R]:
+        """Yield what ``compute`` yields for items; report progress before the first and after the use of each."""
+        self.report(stage, 0, len(items))
+        for done, result in enumerate(compute(items), 1):
+            yield result
+            self.report(stage, done, len(items))
 
     def report(self, stage: str, done: int, total: int) -> None:
         """Call ``progress``, if there is one."""
@@ -170,7 +182,12 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def exclusive(model: Any) -> Iterator[None]:
-    """Keep a model for this thread, without dropout; re-entrant. Its modules' modes are restored afterwards."""
+    """Keep a model for this thread, without dropout; re-entrant. Its modules' modes are restored afterwards.
+
+    A generator takes a model, and :func:`ordinary_mode`, for each batch, and yields outside of both: values are
+    saved and reported in the caller's modes, other threads may run the model meanwhile, and a generator that is
+    not exhausted, as after Ctrl-C, leaves nothing to be undone.
+    """
     import torch
 
     with _locks_lock:
@@ -239,43 +256,29 @@ class BatchSize:
 
     size: int
 
-    def run(self, attempt: Callable[[int], T], most: int) -> T:
-        """Call ``attempt`` with this size or ``most``, and again with half of it until memory suffices."""
-        while True:
-            size = min(self.size, most)
-            try:
-                return attempt(size)
-            except (RuntimeError, MemoryError) as error:
-                if size == 1 or not is_out_of_memory(error):
-                    raise
+    @contextmanager
+    def attempt(self, most: int) -> Iterator[int]:
+        """Give a size, at most ``most``; if memory runs out in the block, halve it and go on after the block."""
+        size = min(self.size, most)
+        try:
+            yield size
+        except (RuntimeError, MemoryError) as error:
+            if size == 1 or not is_out_of_memory(error):
+                raise
             self.size = size // 2
 
     def map(
-        self,
-        work: Callable[[list[T]], Sequence[R]],
-        items: Sequence[T],
-        length: Callable[[T], int],
-        done: Callable[[T, R], None] | None = None,
-    ) -> list[R]:
-        """Return the result of each item, in order.
+        self, work: Callable[[list[T]], Sequence[R]], items: Iterable[T], length: Callable[[T], int]
+    ) -> Iterator[tuple[T, R]]:
+        """Yield each item with its result, the longest items first.
 
         Args:
-            work: computes the results of a batch of items of similar length; the longest items come first.
+            work: computes the results of a batch of items of similar length.
             items: any.
             length: of an item.
-            done: called with each item and its result.
         """
-        order = sorted(range(len(items)), key=lambda index: -length(items[index]))
-        results: dict[int, R] = {}
-
-        def attempt(size: int) -> Sequence[R]:
-            return work([items[index] for index in order[:size]])
-
-        while order:
-            batch_results = self.run(attempt, len(order))
-            batch, order = order[: len(batch_results)], order[len(batch_results) :]
-            for index, result in zip(batch, batch_results, strict=True):
-                results[index] = result
-                if done:
-                    done(items[index], result)
-        return [results[index] for index in range(len(items))]
+        waiting = sorted(items, key=length, reverse=True)
+        while waiting:
+            with self.attempt(len(waiting)) as size:
+                yield from zip(waiting, work(waiting[:size]), strict=False)
+                del waiting[:size]

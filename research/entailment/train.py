@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from mars_score.models.loading import load_model
-from mars_score.models.prefix_nli import PrefixClassifier, pack
+from mars_score.models.nli import PrefixClassifier, pack
 from mars_score.models.running import Runtime
 from mars_score.text import sentences
 from mars_score.variants.judgements import neighbourhood

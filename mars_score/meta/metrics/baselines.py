@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +14,6 @@ from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
 from mars_score.infilling.plain import allowed_tokens, cut_context, decode, encode, encode_pieces, fit, is_whole
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.calls import ModelCalls
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode, pick_device, position_limit
 from mars_score.text import as_prose
@@ -93,15 +92,19 @@ class Naive(Metric):
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of rows."""
         scorer = self._mars.scorer(corpus)
-        scorer.calls = MaskedInfills(scorer.calls, self._name)
+        scorer.calls.infiller = MaskedInfills(self._name, scorer.runtime.device)
         return self._mars.result(rows, corpus, scorer).scores
 
 
-class MaskedInfills(ModelCalls):
-    """The calls of a scorer's models, with infills of a masked language model, which are not stored."""
+class MaskedInfills:
+    """Fills blanks by a masked language model; see :attr:`mars_score.models.calls.ModelCalls.infiller`.
 
-    def __init__(self, calls: ModelCalls, name: str) -> None:
-        super().__init__(calls.models, calls.runtime)
+    Raises:
+        ModelUnavailableError: the model cannot be loaded.
+        UnsupportedModelError: its tokenizer is not byte-level, so that it loses white space.
+    """
+
+    def __init__(self, name: str, device: str | None = None) -> None:
         import transformers
 
         try:
@@ -115,18 +118,14 @@ class MaskedInfills(ModelCalls):
             raise UnsupportedModelError(
                 f"the tokenizer of {name!r} loses white space; name a model with a byte-level one, as RoBERTa's"
             )
-        self._model: Any = model.to(pick_device(calls.runtime.device))
+        self._model: Any = model.to(pick_device(device))
 
-    def infill(
-        self, pairs: Iterable[TemplateInContext], config: PaperConfig
-    ) -> dict[TemplateInContext, FilledTemplate]:
-        """Fill the blanks of each different (context, template)."""
-        different = list(dict.fromkeys(pairs))
-        filled = {}
-        for done, pair in enumerate(different):
-            self.runtime.report("infill", done, len(different))
-            filled[pair] = self._fill(*pair, config)
-        return filled
+    def __call__(
+        self, pairs: Sequence[TemplateInContext], config: PaperConfig
+    ) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
+        """Yield each different (context, template) with its text."""
+        for pair in pairs:
+            yield pair, self._fill(*pair, config)
 
     def _fill(self, context: str, template: Template, config: PaperConfig) -> FilledTemplate:
         tokenizer = self._tokenizer

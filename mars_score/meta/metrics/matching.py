@@ -67,10 +67,11 @@ class TokenEncoder:
         """Encode each different text; those of similar length share a forward pass."""
         texts = list(dict.fromkeys(texts))
         with ordinary_mode(), exclusive(self._encoder):
-            vectors = self._batch.map(self._vectors, [text.strip() for text in texts], len)
+            vectors = dict(self._batch.map(self._vectors, dict.fromkeys(text.strip() for text in texts), len))
         tokenized = self.tokenize(texts).encodings
         return {
-            text: _tokens(text.strip(), *parts) for text, *parts in zip(texts, tokenized, vectors, strict=True)
+            text: _tokens(text.strip(), encoding, vectors[text.strip()])
+            for text, encoding in zip(texts, tokenized, strict=True)
         }
 
     def _vectors(self, texts: list[str]) -> list[Floats]:
