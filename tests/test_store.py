@@ -351,7 +351,7 @@ def test_an_object_may_change_while_a_scorer_uses_it_and_its_outputs_are_not_sto
     weights.data.copy_(weights.data.roll(1, 0))
     after = scorer.score(*columns(ROWS))
     assert after.row_scores != before.row_scores
-    assert after.row_scores == MarsScorer(**settings, store=False).score(*columns(ROWS)).rows
+    assert after.row_scores == MarsScorer(**settings, store=False).score(*columns(ROWS)).row_scores
     assert after.signature == before.signature
     kinds = {"infills", "log_probabilities"} if setting == "language_model" else {KINDS[setting]}
     assert not any(counts(store)[kind] for kind in kinds)
