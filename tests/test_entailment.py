@@ -15,10 +15,9 @@ import torch
 
 from mars_score import MarsScorer
 from mars_score.errors import Notice, UnsupportedModelError
-from mars_score.models.shipped_nli import SHIPPED, Calibration, calibration_of
 from mars_score.rows import Entailment, Judgement, Row
 from mars_score.variants import judgements
-from mars_score.variants.judgements import verdict_on
+from mars_score.variants.judgements import SHIPPED, Calibration, calibration_of, verdict_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 12

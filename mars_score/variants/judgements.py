@@ -12,17 +12,57 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.shipped_nli import calibration_of
 from mars_score.rows import Entailment, Judgement, Row, Verdict
 from mars_score.text import passages_of, sentences, split_words
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
     from mars_score.models.encoder import Encoding
-    from mars_score.models.shipped_nli import Calibration
 
 Passage = list[str]  # its sentences or turns
-Source = tuple[tuple[str, ...], str]  # texts that premises are taken from, and the task by which they are split
+Texts = tuple[tuple[str, ...], str]  # that premises are taken from, and the task that says how to split them
+
+
+# Judgements and verdicts
+
+
+class Calibration(NamedTuple):
+    """Temperature and verdict thresholds of a model for one kind of premise.
+
+    Attributes:
+        temperature: the logits are divided by it.
+        supported: least probability of entailment at which a sentence is called supported; None: never.
+        contradicted: least probability of contradiction at which it is called contradicted; None: never.
+    """
+
+    temperature: float = 1.0
+    supported: float | None = None
+    contradicted: float | None = None
+
+    def apply(self, entailment: Entailment) -> Entailment:
+        """Divide the logits by the temperature."""
+        neutral = max(0.0, 1 - entailment.entailment - entailment.contradiction)
+        powers = [share ** (1 / self.temperature) for share in (*entailment, neutral)]
+        return Entailment(powers[0] / sum(powers), powers[1] / sum(powers))
+
+
+class Calibrations(NamedTuple):
+    """A model's calibrations by kind of premise."""
+
+    by_reference: Calibration = Calibration()
+    by_context: Calibration = Calibration()
+
+
+# Of the NLI models that ship; how often verdicts from these thresholds are right: research/entailment/measure.md.
+SHIPPED = {
+    "mini-nli": Calibrations(by_reference=Calibration(contradicted=0.94)),
+    "medium-nli": Calibrations(by_reference=Calibration(contradicted=0.94)),
+}
+
+
+def calibration_of(model: object) -> Calibrations:
+    """Return the calibrations of a model; those that do not ship have none."""
+    return SHIPPED.get(model, Calibrations()) if isinstance(model, str) else Calibrations()
 
 
 def judge(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[list[Judgement]]:
@@ -114,7 +154,7 @@ def choose_premises(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) 
         texts += row_sentences if long_passages.keys() & both else []
     encodings = calls.encode(texts)
 
-    def premise(sentence: str, source: Source) -> str:
+    def premise(sentence: str, source: Texts) -> str:
         if source in long_passages:
             return _nearest(sentence, long_passages[source], encodings, config.premise_words)
         return " ".join(part for passage in passages[source] for part in passage)
@@ -148,7 +188,7 @@ def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
             first, room = first - 1, room - before
 
 
-def _sources_of(row: Row) -> tuple[Source, Source]:
+def _sources_of(row: Row) -> tuple[Texts, Texts]:
     """Return what the premises of a row are taken from: its references, and its context.
 
     The context counts in a summary, which is to follow from it, and in the place of references.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from mars_score.errors import Notice
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates, paper, reference_score
@@ -36,9 +36,10 @@ class PaperVariant(Variant):
     """Section 2 from top to bottom: mask (2.1), fill (2.2), encode and average (2.3, Eq. 7)."""
 
     matches_tokens: ClassVar[bool] = False
+    config: PaperConfig
 
     def __init__(self, settings: Settings) -> None:
-        self._config = cast(PaperConfig, settings.config)
+        super().__init__(settings)
         self._tagger = Tagger(settings.language)
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
@@ -75,11 +76,11 @@ class PaperVariant(Variant):
     ) -> dict[Pair, AugmentedReference]:
         """Augment each different reference in its context; IDF is counted over ``corpus`` if it is not given."""
         different = list(dict.fromkeys(pairs))
-        if not (self._config.masks and different):
+        if not (self.config.masks and different):
             return {pair: AugmentedReference(pair[1]) for pair in different}
         calls.runtime.report("mask", 0, len(different))
         if idf is None:
-            idf = Idf.count(self._tagger.lower_words(self._config.idf_corpus or corpus).values())
+            idf = Idf.count(self._tagger.lower_words(self.config.idf_corpus or corpus).values())
         templates = self._mask(different, idf)
         calls.runtime.report("mask", len(different), len(different))
         blanked = [
@@ -88,7 +89,7 @@ class PaperVariant(Variant):
             for _, template in masked
             if template.blanks
         ]
-        filled = calls.infill(blanked, self._config)
+        filled = calls.infill(blanked, self.config)
         few_documents = idf.documents < MIN_DOCUMENTS
         notices = raised({Notice.UNTAGGED: not self._tagger.tags, Notice.FEW_DOCUMENTS: few_documents})
         return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
@@ -99,7 +100,7 @@ class PaperVariant(Variant):
         context_words = self._tagger.lower_words(context for context, _ in pairs)
         return {
             (context, reference): make_templates(
-                reference, words[reference], context_words[context], idf, self._config
+                reference, words[reference], context_words[context], idf, self.config
             )
             for context, reference in pairs
         }
@@ -111,9 +112,9 @@ class PaperVariant(Variant):
         candidate = encodings[row.candidate]
         texts = [[encodings[text] for text in reference.texts] for reference in references]
         cosines = [tuple(float(candidate.vector @ text.vector) for text in of_one) for of_one in texts]
-        terms = paper(cosines, self._config)
+        terms = paper(cosines, self.config)
         scores = tuple(
-            ReferenceScore(reference, values, reference_score(values, self._config.q))
+            ReferenceScore(reference, values, reference_score(values, self.config.q))
             for reference, values in zip(references, cosines, strict=True)
         )
         human = [candidate, *(of_one[0] for of_one in texts)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from mars_score.errors import Notice
 from mars_score.metrics.plus import JUDGED_TERMS, Features, PlusConfig, plus, term_names
 from mars_score.models.running import one_blas_thread
-from mars_score.models.shipped_nli import SHIPPED
 from mars_score.rows import (
     Aspects,
     AugmentedReference,
@@ -25,14 +24,13 @@ from mars_score.rows import (
     weighted_sum,
 )
 from mars_score.text import is_english, sentences, windows
-from mars_score.variants.judgements import judge, verdict_on
+from mars_score.variants.judgements import SHIPPED, judge, verdict_on
 from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
     from mars_score.metrics.paper import Idf
     from mars_score.models.calls import ModelCalls
     from mars_score.models.encoder import Encoding
-    from mars_score.settings import Settings
 
 CHUNK_SIZE = 512  # rows scored together; bounds the memory of token vectors
 
@@ -41,16 +39,14 @@ class PlusVariant(Variant):
     """The weighted sum of terms in :mod:`mars_score.metrics.plus`."""
 
     matches_tokens: ClassVar[bool] = True
-
-    def __init__(self, settings: Settings) -> None:
-        self._config = cast(PlusConfig, settings.config)
+    config: PlusConfig
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
         """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
         scores = []
         for start in range(0, len(rows), CHUNK_SIZE):
-            plans = [plan_row(row, self._config, calls) for row in rows[start : start + CHUNK_SIZE]]
-            outputs = ask_models(plans, self._config, calls)
+            plans = [plan_row(row, self.config, calls) for row in rows[start : start + CHUNK_SIZE]]
+            outputs = ask_models(plans, self.config, calls)
             with one_blas_thread():
                 scores += [self._row_score(plan, outputs, calls) for plan in plans]
         return scores
@@ -60,7 +56,7 @@ class PlusVariant(Variant):
         if not row.candidate:
             return RowScore(0.0)
         features = make_features(plan, outputs)
-        terms = plus(features, self._config)
+        terms = plus(features, self.config)
         references = [
             ReferenceScore(AugmentedReference(text), (recall,), recall)
             for text, recall in zip(row.references, features.recalls, strict=True)
@@ -81,7 +77,7 @@ class PlusVariant(Variant):
     def _notices(
         self, plan: Plan, features: Features, encodings: Sequence[Encoding], verdicts: Sequence[Verdict]
     ) -> frozenset[Notice]:
-        row, most = plan.row, self._config.max_sentences
+        row, most = plan.row, self.config.max_sentences
         flags = {
             Notice.CONTEXT_CUT: features.log_p is not None and features.log_p.truncated,
             Notice.NOT_ENGLISH: plan.is_unread,

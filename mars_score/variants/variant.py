@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,13 +25,15 @@ class Variant(ABC):
 
     Attributes:
         matches_tokens: whether texts are compared token by token, as an explanation then shows.
+        config: the constants, and what they need.
     """
 
     matches_tokens: ClassVar[bool]
+    config: Any
 
-    @abstractmethod
     def __init__(self, settings: Settings) -> None:
         """Take the constants of the formula from the settings."""
+        self.config = settings.config
 
     @abstractmethod
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
