@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mars_score.atomic import naming
 from mars_score.cache import digest, store_folder
+from mars_score.data.columns import Columns, RecordFile
 from mars_score.data.frames import CellKinds
-from mars_score.data.reading import Columns, RecordFile, read_chunks
+from mars_score.data.reading import read_chunks
 from mars_score.data.writing import Writable
 from mars_score.errors import Notice, Notices
 from mars_score.metrics.paper import Idf, PaperConfig

@@ -173,7 +173,7 @@ def check_rows(
     task: str | None = None,
     where: WhereColumn = index_in,
 ) -> list[Row]:
-    """Check the columns of rows with one candidate each; other arguments and errors as for :func:`check_examples`."""
+    """Check the columns of rows with one candidate each; see :func:`check_examples`."""
     candidates = check_candidates(predictions, where=where("predictions"))
     examples = check_examples(
         references,
@@ -238,7 +238,7 @@ def _column(name: str, value: Any) -> list[Any]:
 
 
 def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "") -> list[tuple[str, ...]]:
-    """Check rows that are a text or a list of texts; an empty list or blank text is an error if it has a remedy."""
+    """Check rows that are a text or a list of texts; an empty list or a blank text is an error with a remedy."""
     checked = []
     for row, value in enumerate(column):
         name = where(row)
@@ -269,7 +269,7 @@ def _text(
 def _context(name: str, value: Any) -> Context:
     if isinstance(value, Mapping):
         record = {field: part for field, part in value.items() if part is not None}
-        # In a column with passages Arrow gives records a field "passages", too. A question alone lacks its passages.
+        # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
         if "passages" in record or ("passages" in value and record.keys() <= {"question"}):
             return Context(_passages(name, record), "summary")
         return Context(_record(name, record), "data")

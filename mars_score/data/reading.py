@@ -16,16 +16,12 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from mars_score.data.checking import Where, check_examples, check_rows
-from mars_score.data.frames import CellKinds, get_field, unnested, with_field
-from mars_score.rows import Example, Row
-from mars_score.text import is_blank
+from mars_score.data.columns import RecordFile
 
 LONGEST_LINE = 2**24  # bytes; what is longer is no row, and its parts would take many times as much memory
 LONGEST_LIST = 2**26  # bytes of a JSON list, which is decoded whole; one of empty objects takes 25 times as many
@@ -33,7 +29,6 @@ LARGEST_FILE = 2**29  # bytes in memory of a file that is read whole
 _LARGEST_CHUNK = 2**26  # bytes of rows that are worked on together; less than one row more
 _BYTES_PER_ROW = 128  # in memory, besides its values
 _PARQUET_BATCH = 64  # rows that are decoded together
-_MISSING = object()
 _JSON = (".json", ".jsonl", ".ndjson")
 # The beginning of a JSON list, with its end if it is empty; and what follows an entry.
 _LIST_BEGIN = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*(?:\][ \t\n\r]*)?")
@@ -57,198 +52,6 @@ class Record(NamedTuple):
     number: int
     values: dict[str, Any]
     in_cells: bool = False
-
-
-@dataclass(frozen=True)
-class RecordFile:
-    """The rows of a file, or some of them in sequence.
-
-    Attributes:
-        path: names the file in errors.
-        rows: a dict for each row.
-        numbers: of each row the number of lines before it, so that line 1 is number 0; a CSV file's first row is
-            on line 2.
-        in_cells: whether all values are texts, as in CSV and TSV files.
-    """
-
-    path: str
-    rows: Sequence[dict[str, Any]]
-    numbers: Sequence[int]
-    in_cells: bool = False
-
-    def one_value_each(self, name: str) -> RecordFile:
-        """Split each row that holds a list in a column into one row for each entry, with the same number.
-
-        Raises:
-            ValueError: a list is empty.
-        """
-        rows: list[dict[str, Any]] = []
-        numbers: list[int] = []
-        for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
-            value = unnested(get_field(row, name))
-            if value == []:
-                raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
-            entries = [with_field(row, name, entry) for entry in value] if isinstance(value, list) else [row]
-            rows += entries
-            numbers += [number] * len(entries)
-        return RecordFile(self.path, rows, numbers, self.in_cells)
-
-    def has(self, name: str) -> bool:
-        """Tell whether any row has a column; names as for :meth:`column`."""
-        return any(get_field(row, name, _MISSING) is not _MISSING for row in self.rows)
-
-    def column(self, name: str, *, remedy: str) -> list[Any]:
-        """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
-
-        Raises:
-            ValueError: a row has no such column; ends with ``remedy``.
-        """
-        values = [get_field(row, name, _MISSING) for row in self.rows]
-        for index, (row, value) in enumerate(zip(self.rows, values, strict=True)):
-            if value is _MISSING:
-                names = ", ".join(map(repr, row)) or "none"
-                raise ValueError(f"{self.where(name)(index)} is missing (columns here: {names}); {remedy}")
-        return values
-
-    def labels(self, name: str, *, remedy: str) -> list[str]:
-        """Return a column of labels, all strings or all integers, as strings; args as for :meth:`column`.
-
-        Raises:
-            ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
-        """
-        values, where = self.column(name, remedy=remedy), self.where(name)
-        for row, value in enumerate(values):
-            if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise ValueError(f"{where(row)} must be a string or an integer, got {value!r:.60}")
-            if isinstance(value, str) and is_blank(value):
-                raise ValueError(f"{where(row)} is blank; give every row a label")
-            if isinstance(value, str) != isinstance(values[0], str):
-                kind, first = ("a string", "an integer") if isinstance(value, str) else ("an integer", "a string")
-                fault = f"{where(row)} holds {kind}, but {where(0)} {first}"
-                raise ValueError(f"{fault}; write all labels of a column alike")
-        return [str(value) for value in values]
-
-    def line(self, row: int) -> str:
-        """Return file and line of a row."""
-        return f"{self.path}:{self.numbers[row] + 1}"
-
-    def where(self, column: str) -> Callable[[int], str]:
-        """Return a function that formats ``path:line: column`` for a row."""
-        return lambda row: f"{self.line(row)}: column {column!r}"
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What the columns of a file are called; None for one that it does not have.
-
-    Attributes:
-        reference: one or more references per row; None: candidates are scored by their contexts alone.
-        context: the context.
-        prediction: the candidate.
-        samples: texts that others than the candidate's system wrote for the context.
-        task: what the context is, one of :data:`mars_score.rows.TASKS`, or empty.
-        unnamed: which of these nobody named, so that they have their default names.
-    """
-
-    reference: str | None
-    context: str | None
-    prediction: str | None = None
-    samples: str | None = None
-    task: str | None = None
-    unnamed: frozenset[str] = frozenset()
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Return the names of the columns that there are: by what they hold, such as "reference"."""
-        fields = ("reference", "context", "prediction", "samples", "task")
-        return {field: name for field in fields if (name := getattr(self, field))}
-
-    def rows(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Row]:
-        """Check the columns of a file, candidates included, and return its rows.
-
-        Args:
-            file: a file, or some rows of it.
-            task: of rows whose column says none; None: as the type of the context says.
-            required: whether the command needs references and contexts, so that no error says how to do without.
-
-        Raises:
-            TypeError, ValueError: a column is missing, or a value cannot be used; named with its line.
-        """
-        return check_rows(**self._values(file, required=required), task=task)
-
-    def examples(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Example]:
-        """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
-        return check_examples(**self._values(file, required=required), task=task)
-
-    def _values(self, file: RecordFile, *, required: bool) -> dict[str, Any]:
-        """Return the values of the columns, and how to check them, as arguments of the checks."""
-        file = self.parse_cells(file)
-        names = self.found_in(file).names
-        _check_present(names, file)
-        without = {} if required else {"context": ", or pass --no-use-context"}
-        if self.prediction and not required:
-            without["reference"] = ", or pass --no-references to score all rows without"
-        plurals = {field: f"{field.removesuffix('s')}s" for field in ("reference", "context", *names)}
-        values: dict[str, Any] = {"references": None, "contexts": None}
-        for field, name in names.items():
-            remedy = f"add it or name another with --{field}-column{without.get(field, '')}"
-            values[plurals[field]] = file.column(name, remedy=remedy)
-        titles = {plurals[field]: name for field, name in names.items()}
-
-        def where(column: str) -> Where:
-            return file.where(titles.get(column, column))
-
-        return {**values, "use_context": self.context is not None, "where": where}
-
-    def found_in(self, file: RecordFile) -> Columns:
-        """Return the names with which a file calls these columns: a default name may be in the plural.
-
-        Raises:
-            ValueError: there are columns of both names, and nobody named one.
-        """
-        first, found = file.rows[0], dict[str, Any]()
-        for field in ("reference", "context", "prediction"):
-            if getattr(self, field) != field:
-                continue
-            matching = [name for name in (field, f"{field}s") if name in first]
-            if len(matching) > 1 and field in self.unnamed:
-                fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
-                raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
-            if matching:
-                found[field] = matching[0]
-        return replace(self, **found)
-
-    def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
-        """Return a CSV or TSV file with lists and objects for the cells that hold such; see :class:`CellKinds`.
-
-        Args:
-            file: a file, or some rows of it.
-            kinds: of the rows before, if it is a part.
-
-        Raises:
-            ValueError: some cells of a column hold lists or objects, and others texts; named with their lines.
-        """
-        if not file.in_cells:
-            return file
-        kinds, rows = kinds or CellKinds(), [dict(row) for row in file.rows]
-        for field, name in self.found_in(file).names.items():
-            if name in rows[0] and field != "task":
-                remedy = "write the rows as JSON lines, where types are said"
-                values = kinds.parse([row[name] for row in rows], field, file.where(name), remedy)
-                for row, value in zip(rows, values, strict=True):
-                    row[name] = value
-        return RecordFile(file.path, rows, file.numbers)
-
-
-def _check_present(names: dict[str, str], file: RecordFile) -> None:
-    """Raise ValueError where the first row lacks several columns, which one message names together."""
-    first = file.rows[0]
-    missing = {field: name for field, name in names.items() if get_field(first, name, _MISSING) is _MISSING}
-    if len(missing) > 1:
-        lacking, present = (", ".join(map(repr, columns)) for columns in (missing.values(), first))
-        options = ", ".join(f"--{field}-column" for field in missing)
-        fault = f"columns {lacking} are missing (columns here: {present or 'none'})"
-        raise ValueError(f"{file.line(0)}: {fault}; name them with {options}")
 
 
 # Files

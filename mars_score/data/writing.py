@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.atomic import temporary_folder
-from mars_score.data.reading import RecordFile, delimiter_of, dialect_of
+from mars_score.data.columns import RecordFile
+from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import whole
 
 STDOUT = "-"  # as a name of an output

@@ -13,8 +13,9 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
+from mars_score.data.columns import Columns, RecordFile
 from mars_score.data.frames import get_field
-from mars_score.data.reading import Columns, RecordFile, read_rows
+from mars_score.data.reading import read_rows
 from mars_score.rows import TASKS, Row
 
 
