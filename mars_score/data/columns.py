@@ -21,9 +21,8 @@ class RecordFile:
     Attributes:
         path: names the file in errors.
         rows: a dict for each row.
-        numbers: of each row the number of lines before it, so that line 1 is number 0; a CSV file's first row is
-            on line 2.
-        in_cells: whether all values are texts, as in CSV and TSV files.
+        numbers: the number of lines before each row; 1 for the first row of a CSV file.
+        in_cells: whether the rows are from a CSV or TSV file, so that all values are texts.
     """
 
     path: str
@@ -32,7 +31,7 @@ class RecordFile:
     in_cells: bool = False
 
     def one_value_each(self, name: str) -> RecordFile:
-        """Split each row that holds a list in a column into one row for each entry, with the same number.
+        """Split each row with a list in a column into one row for each entry, with the same number.
 
         Raises:
             ValueError: a list is empty.
@@ -56,7 +55,7 @@ class RecordFile:
         """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
 
         Raises:
-            ValueError: a row has no such column; ends with ``remedy``.
+            ValueError: a row has no such column; the message ends with ``remedy``.
         """
         values = [get_field(row, name, _MISSING) for row in self.rows]
         for index, (row, value) in enumerate(zip(self.rows, values, strict=True)):
@@ -94,15 +93,15 @@ class RecordFile:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a file are called; None for one that it does not have.
+    """The names of a file's columns, or None for a column that it does not have.
 
     Attributes:
-        reference: one or more references per row; None: candidates are scored by their contexts alone.
-        context: the context.
-        prediction: the candidate.
-        samples: texts that others than the candidate's system wrote for the context.
-        task: what the context is, one of :data:`mars_score.rows.TASKS`, or empty.
-        unnamed: which of these nobody named, so that they have their default names.
+        reference: column of references, one or more per row; if None, candidates are scored by their contexts.
+        context: column of contexts.
+        prediction: column of candidates.
+        samples: column of texts by others than the candidate's system, written for the same context.
+        task: column of tasks; see :data:`mars_score.rows.TASKS`.
+        unnamed: those of the columns above that have their default names because the user named none.
     """
 
     reference: str | None
@@ -114,7 +113,7 @@ class Columns:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return the names of the columns that there are: by what they hold, such as "reference"."""
+        """Return the names of the columns by what they hold, such as "reference"."""
         fields = ("reference", "context", "prediction", "samples", "task")
         return {field: name for field in fields if (name := getattr(self, field))}
 
@@ -123,11 +122,11 @@ class Columns:
 
         Args:
             file: a file, or some rows of it.
-            task: of rows whose column says none; None: as the type of the context says.
-            required: whether the command needs references and contexts, so that no error says how to do without.
+            task: of rows that have none in the file; if None, it follows from the type of the context.
+            required: whether the command needs references and contexts, so that no remedy leaves them out.
 
         Raises:
-            TypeError, ValueError: a column is missing, or a value cannot be used; named with its line.
+            TypeError, ValueError: a column is missing, or a value cannot be used; the line is named.
         """
         return check_rows(**self._values(file, required=required), task=task)
 
@@ -136,19 +135,19 @@ class Columns:
         return check_examples(**self._values(file, required=required), task=task)
 
     def _values(self, file: RecordFile, *, required: bool) -> dict[str, Any]:
-        """Return the values of the columns, and how to check them, as arguments of the checks."""
+        """Return the arguments of :func:`check_rows`."""
         file = self.parse_cells(file)
         names = self.found_in(file).names
         _check_present(names, file)
         without = {} if required else {"context": ", or pass --no-use-context"}
         if self.prediction and not required:
             without["reference"] = ", or pass --no-references to score all rows without"
-        plurals = {field: f"{field.removesuffix('s')}s" for field in ("reference", "context", *names)}
         values: dict[str, Any] = {"references": None, "contexts": None}
+        titles: dict[str, str] = {}
         for field, name in names.items():
+            argument = f"{field.removesuffix('s')}s"
             remedy = f"add it or name another with --{field}-column{without.get(field, '')}"
-            values[plurals[field]] = file.column(name, remedy=remedy)
-        titles = {plurals[field]: name for field, name in names.items()}
+            values[argument], titles[argument] = file.column(name, remedy=remedy), name
 
         def where(column: str) -> Where:
             return file.where(titles.get(column, column))
@@ -156,32 +155,32 @@ class Columns:
         return {**values, "use_context": self.context is not None, "where": where}
 
     def found_in(self, file: RecordFile) -> Columns:
-        """Return the names with which a file calls these columns: a default name may be in the plural.
+        """Return the columns under the names that they have in a file, where a default name may be in the plural.
 
         Raises:
-            ValueError: there are columns of both names, and nobody named one.
+            ValueError: the file has a singular and a plural column, and the user named neither.
         """
-        first, found = file.rows[0], dict[str, Any]()
+        present, names = file.rows[0], dict[str, Any]()
         for field in ("reference", "context", "prediction"):
             if getattr(self, field) != field:
                 continue
-            matching = [name for name in (field, f"{field}s") if name in first]
+            matching = [name for name in (field, f"{field}s") if name in present]
             if len(matching) > 1 and field in self.unnamed:
                 fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
                 raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
             if matching:
-                found[field] = matching[0]
-        return replace(self, **found)
+                names[field] = matching[0]
+        return replace(self, **names)
 
     def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
-        """Return a CSV or TSV file with lists and objects for the cells that hold such; see :class:`CellKinds`.
+        """Turn cells of a CSV or TSV file that hold lists and objects into these; see :class:`CellKinds`.
 
         Args:
             file: a file, or some rows of it.
-            kinds: of the rows before, if it is a part.
+            kinds: of the rows before these.
 
         Raises:
-            ValueError: some cells of a column hold lists or objects, and others texts; named with their lines.
+            ValueError: some cells of a column hold lists or objects, and others texts; both lines are named.
         """
         if not file.in_cells:
             return file
@@ -196,7 +195,7 @@ class Columns:
 
 
 def _check_present(names: dict[str, str], file: RecordFile) -> None:
-    """Raise ValueError where the first row lacks several columns, which one message names together."""
+    """Raise one ValueError that names all missing columns if the first row lacks several."""
     first = file.rows[0]
     missing = {field: name for field, name in names.items() if get_field(first, name, _MISSING) is _MISSING}
     if len(missing) > 1:
