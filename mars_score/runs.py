@@ -84,7 +84,7 @@ class RowAction:
         ]
 
     def start(self, device: str | None) -> Callable[[Sequence[Any]], list[bytes]]:
-        """Make a scorer, on ``device`` unless its arguments name one, and return a function that computes lines."""
+        """Return the function from rows to lines, with a scorer on ``device`` unless its arguments name one."""
         arguments = {**self.arguments}
         if device is not None and arguments.get("device") is None:
             arguments["device"] = device

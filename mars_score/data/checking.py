@@ -169,22 +169,12 @@ def check_rows(
     samples: Any = None,
     tasks: Any = None,
     *,
-    use_context: bool,
-    task: str | None = None,
     where: WhereColumn = index_in,
+    **options: Any,
 ) -> list[Row]:
-    """Check the columns of rows with one candidate each; see :func:`check_examples`."""
+    """Check the columns of rows with one candidate each; the options are those of :func:`check_examples`."""
     candidates = check_candidates(predictions, where=where("predictions"))
-    examples = check_examples(
-        references,
-        contexts,
-        samples,
-        tasks,
-        use_context=use_context,
-        task=task,
-        where=where,
-        predictions=candidates,
-    )
+    examples = check_examples(references, contexts, samples, tasks, where=where, predictions=candidates, **options)
     return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
 
 

@@ -29,8 +29,8 @@ _TOKEN = re.compile(
     r"|\[/?INST\]|<</?SYS>>|<\uff5c[^<>\n]{1,40}\uff5c>",
     re.IGNORECASE,
 )
-# The punctuation after a URL stays in the text. A hashtag has a letter ("#1" is a number), and the character before
-# it distinguishes it from HTML entities ("&#39;") and anchors of addresses.
+# The punctuation after a URL stays in the text. A hashtag has a letter ("#1" is a number), and the character
+# before it distinguishes it from HTML entities ("&#39;") and anchors of addresses.
 _URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
 _HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
 _URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
