@@ -114,7 +114,7 @@ class MarsVariant(Metric):
         """Return a scorer with these settings, which counts IDF over ``corpus`` unless they have an IDF corpus."""
         from mars_score.scorer import MarsScorer
 
-        idf = {"idf_corpus": corpus} if corpus and self._settings.config.counts_idf else {}
+        idf: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.config.counts_idf else {}
         return MarsScorer(**self._arguments, **idf)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
