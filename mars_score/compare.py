@@ -1,4 +1,4 @@
-"""Comparison of systems over the same references and contexts: which scores higher, how surely, and where."""
+"""Comparison of systems over the same references and contexts: ranking, intervals, tests and differing rows."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from mars_score.stats.resampling import (
 
 @dataclass(frozen=True)
 class SystemScore:
-    """A system: its name, scores (rows,) and the interval of their mean."""
+    """The name of a system, its scores, (rows,), and the interval of their mean."""
 
     name: str
     scores: tuple[float, ...]
@@ -53,10 +53,10 @@ class SystemPair:
         second: name of the other one.
         difference: of their scores, at least 0.
         interval: of the difference.
-        p: two-sided, adjusted for the number of pairs (Holm); or NaN.
-        wins: number of rows in which the first scores higher.
-        ties: number of rows in which both score the same.
-        losses: number of rows in which the second scores higher.
+        p: two-sided, adjusted for the number of pairs (Holm), or NaN.
+        wins: number of rows where the first scores higher.
+        ties: number of rows where both score the same.
+        losses: number of rows where the second scores higher.
     """
 
     first: str
@@ -71,7 +71,7 @@ class SystemPair:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A row, counted from 0, with candidate and score of each system in the order of the ranking."""
+    """A row, counted from 0, with the candidates and scores of all systems in the order of the ranking."""
 
     row: int
     context: str
@@ -93,12 +93,11 @@ class SystemRanking:
         systems: the highest score first.
         pairs: each two systems, in the order of the ranking.
         rows: in input order.
-        groups: number of groups of rows that were drawn from: different contexts, or the caller's groups.
+        groups: number of groups that were resampled: different contexts, or the caller's groups.
         confidence: coverage of the intervals.
         resamples: of the tests.
         signature: all that the scores depend on besides the texts; report it beside them.
-        notices: what was done to some inputs (blank, shortened), and why there are no intervals and tests, a
-            sentence each.
+        notices: a sentence for each notice on rows, and for missing intervals and tests.
     """
 
     systems: tuple[SystemScore, ...]
@@ -112,7 +111,7 @@ class SystemRanking:
 
     @property
     def verdict(self) -> str:
-        """Say in one sentence which systems score higher than which, and which cannot be told apart."""
+        """State in one sentence which systems score higher than others, and which cannot be told apart."""
         clauses = []
         for system in self.systems[:-1]:
             higher, alike = [], []
@@ -128,12 +127,12 @@ class SystemRanking:
         return "; ".join(clauses)
 
     def most_different(self, count: int) -> list[ComparedRow]:
-        """Return the ``count`` rows whose scores are spread most, the largest first; none of equal scores."""
+        """Return the ``count`` rows of the largest spread, the largest first, without rows of equal scores."""
         differing = [row for row in self.rows if row.spread > SAME]
         return sorted(differing, key=lambda row: -row.spread)[:count]
 
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
-        """Return plain data for JSON (undefined numbers are None), with the ``rows`` that differ most."""
+        """Return plain data for JSON, with None for NaN, and with the ``rows`` rows that differ most."""
         return {
             "systems": [
                 {
@@ -161,7 +160,6 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _count_notices(result: MarsResult, names: Sequence[str], where: Callable[[str, int], str]) -> list[str]:
-    """Write a sentence for each kind of notice; rows are named by their system and ``where``."""
     counted, count = Notices(), len(result.rows) // len(names)
     for index, score in enumerate(result.row_scores):
         counted.add(where(names[index // count], index % count), score.notices)
@@ -181,23 +179,23 @@ def rank_systems(
     resamples: int = 10_000,
     where: Callable[[str, int], str] = "{}[{}]".format,
 ) -> SystemRanking:
-    """Rank two or more systems over the same references and contexts by their MARS scores, and test each two.
+    """Rank two or more systems over the same references and contexts by their MARS scores, and test each pair.
 
-    All are scored in one call: each reference is augmented once, and IDF is the same for all. Rows of one context
-    are not independent, so whole groups of rows are drawn: with replacement for the intervals (bootstrap), and to
-    swap two systems' scores for the p-values (approximate randomisation, which keeps its level also with few
-    groups). The interval of a difference is that of the paired bootstrap.
+    All systems are scored in one call, so that each reference is augmented once and IDF is the same for all. Rows
+    of one context are not independent, so whole groups of rows are resampled: with replacement for the intervals
+    (paired bootstrap), by swapping two systems' scores for the p-values (approximate randomisation, which keeps
+    its level also with few groups).
 
     Args:
         scorer: holds models and settings.
         systems: candidates by name of the system, one per row.
         references: as for :meth:`MarsScorer.score`.
         contexts: as for :meth:`MarsScorer.score`.
-        samples: as for :meth:`MarsScorer.score`; or ``"others"``: those of each candidate are the other
-            systems' texts for the row. Scores then depend on which systems take part, and the signature says so.
+        samples: as for :meth:`MarsScorer.score`; or ``"others"`` for the other systems' candidates of the row.
+            Scores then depend on which systems take part, and the signature says so.
         tasks: as for :meth:`MarsScorer.score`.
-        groups: one label per row, strings or integers; rows of a group (a document) are drawn together. None: rows
-            of one context are, and each row without a context is a group.
+        groups: one label per row, strings or integers; rows of a group (a document) are resampled together. If
+            None, rows of one context are a group, and so is each row without a context.
         confidence: of the intervals; 1 - confidence is the level of the tests.
         resamples: of the tests.
         where: names a row of a system, from 0, in the notices.
@@ -206,7 +204,7 @@ def rank_systems(
         The ranking; with fewer than ten groups intervals and p-values are NaN, and a notice says so.
 
     Raises:
-        TypeError, ValueError: bad input, named with its row, before any model is loaded; fewer than two systems.
+        TypeError, ValueError: bad input (its row is named, before any model is loaded); fewer than two systems.
         ModelUnavailableError: a model cannot be loaded.
     """
     from_others = isinstance(samples, str) and samples == "others"
@@ -246,8 +244,8 @@ def rank_rows(
 
     Args:
         scorer: holds models and settings.
-        systems: rows by name of the system, which differ in their candidates alone.
-        samples_from_others: whether the samples of each candidate are the other systems' texts for the row.
+        systems: rows by name of the system; the systems differ in their candidates alone.
+        samples_from_others: whether the samples of a row are the other systems' candidates.
         groups: as for :func:`rank_systems`.
         confidence: of the intervals.
         resamples: of the tests.
@@ -292,7 +290,7 @@ def rank_rows(
 
 
 def _with_samples(columns: Sequence[Sequence[Row]]) -> Iterator[list[Row]]:
-    """Yield the rows of each system with the other systems' texts as samples, without blank ones."""
+    """Yield the rows of each system with the other systems' candidates as samples, except blank ones."""
     texts = [[row.candidate for row in same] for same in zip(*columns, strict=True)]
     for system, rows in enumerate(columns):
         yield [
@@ -311,7 +309,6 @@ def _compared_rows(systems: Mapping[str, Sequence[Row]], ranked: Sequence[System
 def _pairs(
     ranked: Sequence[SystemScore], groups: Codes, confidence: float, resamples: int
 ) -> tuple[SystemPair, ...]:
-    """Compare each two of the ranked systems, with p-values adjusted for their number."""
     pairs = list(combinations(ranked, 2))
     differences = [np.subtract(first.scores, second.scores) for first, second in pairs]
     p_values = holm([mean_p(by_row, groups, resamples=resamples) for by_row in differences])

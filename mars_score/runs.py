@@ -1,7 +1,6 @@
-"""A run over a file: checked in a first pass, scored chunk by chunk, written to its target when it is complete.
+"""A run over a file: rows are checked in a first pass, then scored chunk by chunk, and written when all are done.
 
-Model outputs are in the cache as soon as they are known, so that a run that was stopped goes on when it is started
-again.
+Model outputs are cached as soon as they are known, so that a stopped run continues when it is started again.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mars_score.atomic import naming
 from mars_score.cache import digest, store_folder
+from mars_score.data.columns import Columns, RecordFile
 from mars_score.data.frames import CellKinds
-from mars_score.data.reading import Columns, RecordFile, read_chunks
+from mars_score.data.reading import read_chunks
 from mars_score.data.writing import Writable
 from mars_score.errors import Notice, Notices
 from mars_score.metrics.paper import Idf, PaperConfig
@@ -41,16 +41,16 @@ Action = Literal["score", "augment"]
 # Columns of the output.
 ADDED = {"score": ("mars", "aspects"), "augment": ("augmented_references", "augmentations")}
 RESULTS = "results.jsonl"  # in the run's folder
-SHOWN = 3  # lowest, and highest, rows in the summary
-_CHECKED_TOGETHER = 512  # rows of the first pass
+SHOWN = 3  # number of lowest rows in the summary, and of highest ones
+_CHECKED_TOGETHER = 512  # rows of a chunk of the first pass
 
 
 class Chunk(NamedTuple):
     """Some rows of a file in sequence.
 
     Attributes:
-        file: the rows as they stand there, those with several candidates once for each.
-        rows: the same rows, checked; examples where they are to be augmented.
+        file: the rows as in the file, but with one candidate each.
+        rows: the same rows, checked; examples if they have no candidates.
     """
 
     file: RecordFile
@@ -59,12 +59,12 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class RowAction:
-    """What is to be done with rows; it can be sent to other processes.
+    """The work on each row of a run, which can be sent to other processes.
 
     Attributes:
-        name: score them, or augment their references.
+        name: "score" to score the rows, "augment" to augment their references.
         arguments: of the scorer.
-        idf: counted over a whole file; None: the scorer counts, or needs none.
+        idf: counted over the whole file, or None if the scorer counts or needs none.
     """
 
     name: Action
@@ -73,31 +73,30 @@ class RowAction:
 
     def __call__(self, scorer: MarsScorer, rows: Sequence[Any]) -> list[bytes]:
         """Return a line of JSON for each row: its score or its augmented references, and its notices."""
+        results: list[tuple[dict[str, Any], Iterable[Notice]]]
         if self.name == "score":
-            results = [_score_result(score) for score in scorer.row_scores(rows, self.idf)]
+            results = [(score.to_dict(), score.notices) for score in scorer.row_scores(rows, self.idf)]
         else:
-            results = [_augment_result(references) for references in scorer.augment_rows(rows, self.idf)]
-        return [json.dumps(result).encode() for result in results]
+            results = list(map(_augment_result, scorer.augment_rows(rows, self.idf)))
+        return [
+            json.dumps({**values, "notices": sorted(notice.name for notice in notices)}).encode()
+            for values, notices in results
+        ]
 
     def start(self, device: str | None) -> Callable[[Sequence[Any]], list[bytes]]:
-        """Return what computes the lines of some rows, with a scorer on a device of its own if none is named."""
+        """Return the function from rows to lines, with a scorer on ``device`` unless its arguments name one."""
         arguments = {**self.arguments}
         if device is not None and arguments.get("device") is None:
             arguments["device"] = device
         return partial(self, MarsScorer(**arguments))
 
 
-def _score_result(score: RowScore) -> dict[str, Any]:
-    return {**score.to_dict(), "notices": sorted(notice.name for notice in score.notices)}
-
-
-def _augment_result(references: Sequence[AugmentedReference]) -> dict[str, Any]:
-    notices: frozenset[Notice] = frozenset().union(*(reference.notices for reference in references))
-    return {
+def _augment_result(references: Sequence[AugmentedReference]) -> tuple[dict[str, Any], Iterable[Notice]]:
+    values = {
         "augmented_references": list(dict.fromkeys(text for reference in references for text in reference.texts)),
         "augmentations": [reference.to_dict() for reference in references],
-        "notices": sorted(notice.name for notice in notices),
     }
+    return values, frozenset().union(*(reference.notices for reference in references))
 
 
 def _notices(result: Mapping[str, Any]) -> list[Notice]:
@@ -105,12 +104,12 @@ def _notices(result: Mapping[str, Any]) -> list[Notice]:
 
 
 class InputFile:
-    """A file of rows that is read several times, and must not change meanwhile.
+    """A file of rows that is read several times and must not change in between.
 
     Args:
         path: of the file.
-        columns: their names.
-        task: of rows whose column says none.
+        columns: of the file.
+        task: of rows that have none in the file.
 
     Raises:
         ValueError: the file can be read only once.
@@ -118,7 +117,7 @@ class InputFile:
 
     def __init__(self, path: str, columns: Columns, task: str | None) -> None:
         self.path, self.columns, self._task = path, columns, task
-        self._found: Columns | None = None  # the columns as the file names them
+        self._present: Columns | None = None  # the columns under the names that they have in the file
         self._kinds = CellKinds()
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise ValueError(
@@ -131,25 +130,25 @@ class InputFile:
         """Yield all rows from the first on, ``size`` of the file's at a time.
 
         Raises:
-            TypeError, ValueError: a row cannot be used, named with its line; or the file has changed.
+            TypeError, ValueError: a row cannot be used (its line is named), or the file has changed.
         """
         try:
             for file in read_chunks(self.path, size):
                 self._check_state()
                 yield self._chunk(file)
         except (ValueError, TypeError, OSError):
-            self._check_state()  # Then the change is to blame.
+            self._check_state()  # If the file has changed, that is to blame.
             raise
         self._check_state()
 
     def _chunk(self, file: RecordFile) -> Chunk:
-        if self._found is None:
-            self._found = self.columns.found_in(file)
-        file = self._found.parse_cells(file, self._kinds)
-        if self._found.prediction is None:
-            return Chunk(file, self._found.examples(file, task=self._task))
-        file = file.one_value_each(self._found.prediction)
-        return Chunk(file, self._found.rows(file, task=self._task))
+        if self._present is None:
+            self._present = self.columns.found_in(file)
+        file = self._present.parse_cells(file, self._kinds)
+        if self._present.prediction is None:
+            return Chunk(file, self._present.examples(file, task=self._task))
+        file = file.one_value_each(self._present.prediction)
+        return Chunk(file, self._present.rows(file, task=self._task))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -177,11 +176,11 @@ class Summary:
     """The summary of the rows so far.
 
     Attributes:
-        explained: rows of the lowest scores to keep, for explanations.
+        explained: number of lowest rows to keep for explanations.
         scores: of all rows.
         lowest: the rows with the lowest scores, by rising score, then by number.
-        highest: ``SHOWN`` rows with the highest scores, likewise.
-        notices: of blank and shortened texts.
+        highest: the ``SHOWN`` rows with the highest scores, in the same order.
+        notices: counted over all rows.
     """
 
     explained: int = 0
@@ -210,31 +209,31 @@ class Summary:
 
     @property
     def interval(self) -> list[float] | None:
-        """Return the 95 % interval of the mean, by resampling contexts; None with fewer than ten contexts."""
+        """Return the 95 % interval of the mean by resampling contexts, or None with fewer than ten contexts."""
         return mean_interval(self.scores, self._contexts).ends
 
     @property
     def shown(self) -> list[ScoredRow]:
-        """Return rows to show, by rising score: all if they are few, else the first and the last."""
+        """Return the rows to show, by rising score: all if they are few, else the lowest and the highest."""
         count = len(self.scores)
         return self.lowest[:count] if count <= 2 * SHOWN else self.lowest[:SHOWN] + self.highest
 
 
 class Run:
-    """A run over a file: first :meth:`check`, then :meth:`compute`, then any of the others.
+    """A run over a file: call :meth:`check`, then :meth:`compute`, then any other method.
 
     Args:
         path: of the file.
-        columns: their names.
-        action: what is done with the rows.
+        columns: of the file.
+        action: whether to score the rows or to augment their references.
         arguments: of the scorer.
-        folder: for what the run computes.
-        chunk_size: rows scored together.
+        folder: for the results.
+        chunk_size: number of rows scored together.
         progress: called as ``progress(stage, done, total)``.
 
     Raises:
-        TypeError, ValueError: as of :class:`MarsScorer`; or rows with these columns cannot be scored (augmented)
-            with these settings.
+        TypeError, ValueError: an argument of :class:`MarsScorer` is wrong, or its settings do not go with the
+            action or the columns.
     """
 
     def __init__(
@@ -249,7 +248,7 @@ class Run:
     ) -> None:
         arguments = dict(arguments)
         if store_folder(arguments.get("store")) is None:
-            arguments["store"] = str(folder / "store")  # What chunks have in common is computed once.
+            arguments["store"] = str(folder / "store")  # Model outputs that chunks share are computed once.
         self._scorer = MarsScorer(**arguments, progress=progress)
         settings = self._scorer.settings
         self._scorer.check_inputs(has_references=bool(columns.reference), has_samples=bool(columns.samples))
@@ -267,7 +266,7 @@ class Run:
         self._has_samples = False
 
     def check(self, out: str | None) -> None:
-        """Check all rows, and that ``out`` can hold them, before any model is loaded, and count IDF."""
+        """Check all rows, and that ``out`` can hold them, before any model is loaded; also count IDF."""
         settings = self._scorer.settings
         counter = _IdfCounter(Tagger(settings.language))
         writable = None if out is None else Writable(out, ADDED[self._action.name], self._results.parent)
@@ -289,7 +288,7 @@ class Run:
             self._idf = counter.idf
 
     def _references_of(self, row: Row | Example) -> Sequence[str]:
-        """Return the references of a row as they are masked."""
+        """Return the cleaned references of a row, which are masked."""
         if isinstance(row, Row):
             return self._scorer.prepare(row)[0].references
         return self._scorer.prepare_example(row).references
@@ -325,7 +324,7 @@ class Run:
             yield chunk, [RowScore.from_dict(result, _notices(result)) for result in results]
 
     def output(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows as they are to be written, with the columns that the run adds."""
+        """Yield the rows of the output, with the columns that the run adds."""
         for chunk, results in self._computed():
             for row, result in zip(chunk.file.rows, results, strict=True):
                 values = {**result, "mars": result["score"]} if self._action.name == "score" else result
@@ -351,7 +350,7 @@ class Run:
         return self._scorer.explain_rows(rows, self._idf) if rows else ()
 
     def _computed(self) -> Iterator[tuple[Chunk, list[dict[str, Any]]]]:
-        """Yield the rows, some at a time, with what was computed for them."""
+        """Yield the rows, some at a time, with their results."""
         with self._results.open("rb") as file:
             for chunk in self._input.chunks(self._chunk_size):
                 yield chunk, [json.loads(line) for line in islice(file, len(chunk.rows))]
@@ -362,7 +361,7 @@ class _IdfCounter:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        self._known: set[bytes] = set()  # digests of the texts
+        self._known: set[bytes] = set()  # digests of the texts so far
         self._frequencies: Counter[str] = Counter()
 
     def add(self, texts: Iterable[str]) -> None:

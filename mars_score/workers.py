@@ -1,4 +1,4 @@
-"""Workers: processes of this machine that share the rows of a run."""
+"""Worker processes of this machine that share the rows of a run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mars_score.rows import Example, Row
 AnyRow = Row | Example
 Start = Callable[[str | None], Callable[[Sequence[AnyRow]], list[bytes]]]
 Shard = tuple[list[int], Future[list[bytes]]]  # indices of rows in a chunk, and their results
-_IN_FLIGHT = 2  # chunks that are being worked on while earlier ones are collected
+_IN_FLIGHT = 2  # chunks that are computed while an earlier one is collected
 
 
 def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int) -> Iterator[bytes]:
     """Yield the results of all rows, in order, computed by several processes.
 
     Args:
-        start: called in each process with its device (None: the usual one); gives what computes the results of
-            some rows, a line each. It can be pickled.
+        start: called in each process with its GPU, or None; returns a function from rows to their results, a line
+            each. It can be pickled.
         chunks: of rows.
         workers: number of processes.
 
@@ -50,7 +50,7 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
             "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
             "what was computed is in the store, and the same command goes on from there"
         ) from None
-    finally:  # The processes are ended, whatever they are doing.
+    finally:  # The processes are ended in the middle of their work.
         for process in set(multiprocessing.active_children()) - started:
             process.terminate()
         for pool in pools:
@@ -58,13 +58,12 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
 
 
 def worker_of(row: AnyRow, workers: int) -> int:
-    """Return the index of the worker that gets a row: the same for rows with one context, or else references."""
+    """Return the index of the worker of a row; rows that share their context, or else references, share it."""
     shared = row.context or "\n".join(row.references)
     return zlib.crc32(shared.encode("utf-8", "surrogatepass")) % workers
 
 
 def _submit(rows: Sequence[AnyRow], pools: Sequence[ProcessPoolExecutor]) -> list[Shard]:
-    """Divide the rows of a chunk among the workers."""
     indices: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
         indices.setdefault(worker_of(row, len(pools)), []).append(index)
@@ -75,7 +74,7 @@ def _submit(rows: Sequence[AnyRow], pools: Sequence[ProcessPoolExecutor]) -> lis
 
 
 def _collect(shards: Sequence[Shard]) -> list[bytes]:
-    """Wait for the results of a chunk, and return them in the order of its rows."""
+    """Wait for the results of a chunk and return them in the order of its rows."""
     results: dict[int, bytes] = {}
     for indices, future in shards:
         results.update(zip(indices, future.result(), strict=True))
@@ -83,7 +82,7 @@ def _collect(shards: Sequence[Shard]) -> list[bytes]:
 
 
 def _begin(start: Start, number: int, workers: int) -> None:
-    """Begin a worker process: its share of the threads and GPUs, and an end with its parent's."""
+    """Set up a worker process, with its share of threads and GPUs; it ends when its parent ends."""
     global _compute_rows
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_passive_omp_wait()

@@ -305,9 +305,9 @@ def test_the_example_brings_its_own_files(run, tmp_path, monkeypatch, word_model
 def test_the_example_is_ranked_as_a_reader_would(presets_as_they_are, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("--preset", "mini", "--variant", "plus", "--json", "--rows", 0)
-    found = json.loads(run("compare", "--example", *options)[1])
-    assert [system["name"] for system in found["systems"]] == ["other_words", "same_words"]
-    assert found["pairs"][0]["p"] < 0.01
+    ranking = json.loads(run("compare", "--example", *options)[1])
+    assert [system["name"] for system in ranking["systems"]] == ["other_words", "same_words"]
+    assert ranking["pairs"][0]["p"] < 0.01
 
 
 def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_models):
@@ -315,8 +315,8 @@ def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_m
     ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.jsonl"
     ours.write_text('predictions,references,contexts\na b,a b,"one\ntwo"\na b,a b,three\n,d,four\n')
     rows = [
-        {"reference": text, "prediction": "q", "context": one}
-        for text, one in (("a b", "one two"), ("a b", "three"))
+        {"reference": text, "prediction": "q", "context": context}
+        for text, context in (("a b", "one two"), ("a b", "three"))
     ]
     jsonl.write(theirs, [*rows, {"reference": "d", "prediction": "q", "context": "four"}])
     code, out, err = run("compare", ours, theirs, *OPTIONS, "--rows", 1)

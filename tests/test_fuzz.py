@@ -76,9 +76,9 @@ JSON_ROWS = st.dictionaries(ANY_TEXT, JSON, max_size=5).map(lambda row: json.loa
 # Files of rows
 
 
-def same(one, other):
+def same(first, second):
     """Equality to the last bit, in which NaN equals NaN and 1 is neither 1.0 nor True."""
-    return repr(one) == repr(other)
+    return repr(first) == repr(second)
 
 
 def read_or_refused(path):
@@ -195,19 +195,19 @@ def test_written_rows_are_read_as_they_were(count, kind, names, tmp_path):
 @st.composite
 def damaged(draw, wholes):
     """One of ``wholes`` with bytes changed, cut off, put in or added."""
-    found = bytearray(draw(st.sampled_from(wholes)))
+    content = bytearray(draw(st.sampled_from(wholes)))
     for _ in range(draw(st.integers(1, 4))):
-        place = draw(st.integers(0, len(found)))
+        place = draw(st.integers(0, len(content)))
         kind = draw(st.sampled_from(["change", "change", "change", "cut", "insert", "append"]))
-        if kind == "change" and place < len(found):
-            found[place] = draw(st.integers(0, 255))
+        if kind == "change" and place < len(content):
+            content[place] = draw(st.integers(0, 255))
         elif kind == "cut":
-            del found[place:]
+            del content[place:]
         elif kind == "insert":
-            found[place:place] = draw(st.binary(min_size=1, max_size=8))
+            content[place:place] = draw(st.binary(min_size=1, max_size=8))
         else:
-            found += draw(st.binary(max_size=8))
-    return bytes(found)
+            content += draw(st.binary(max_size=8))
+    return bytes(content)
 
 
 ROWS = [{"prediction": f"one {row}", "reference": ["two", "\u05e9"], "context": "a" * row} for row in range(20)]
@@ -218,9 +218,9 @@ def parquet_files():
     table = pa.Table.from_pylist(ROWS[:3])
     more = table.append_column("when", pa.array([1, 2, None], pa.timestamp("us", "UTC")))
     more = more.append_column("deep", pa.array([{"a": [1.5]}, None, {"a": []}]))
-    for one, compression in ((table, "NONE"), (more, "NONE"), (more, "SNAPPY"), (more, "GZIP")):
+    for written, compression in ((table, "NONE"), (more, "NONE"), (more, "SNAPPY"), (more, "GZIP")):
         buffer = io.BytesIO()
-        parquet.write_table(one, buffer, compression=compression)
+        parquet.write_table(written, buffer, compression=compression)
         yield buffer.getvalue()
 
 
@@ -420,15 +420,15 @@ def test_the_command(count, tmp_path, word_models, run):
             assert errors.startswith("mars: error: ")
             assert errors.count("\n") == 1
             assert printed == ""
-            assert {one.name for one in tmp_path.iterdir()} <= {"rows.jsonl", "store"}
+            assert {entry.name for entry in tmp_path.iterdir()} <= {"rows.jsonl", "store"}
             return
         assert code == 0
         rows = []
         for row in read_rows(path).rows:
-            given = row["prediction"]
+            prediction = row["prediction"]
             row = json.loads(json.dumps(row), parse_constant=lambda _: None)  # JSON has no NaN and no infinities
-            candidates = given if type(given) is list else [given]
-            rows += [{**row, "prediction": one, "mars": 0, "aspects": 0} for one in candidates]
+            candidates = prediction if type(prediction) is list else [prediction]
+            rows += [{**row, "prediction": candidate, "mars": 0, "aspects": 0} for candidate in candidates]
         scored = read_rows(out).rows
         assert same([{**row, "mars": 0, "aspects": 0} for row in scored], rows)
         assert all(math.isfinite(row["mars"]) for row in scored)

@@ -154,8 +154,8 @@ def test_a_name_that_is_given_is_not_the_plural_of_another(make):
     with pytest.raises(ValueError, match="several columns could be 'reference'"):
         columns_of(table)
     for name in ("reference", "references"):
-        given = {"references": ["c", "d"], **COLUMNS}[name]
-        assert columns_of(table, {"reference": name})[1] == given
+        expected = {"references": ["c", "d"], **COLUMNS}[name]
+        assert columns_of(table, {"reference": name})[1] == expected
 
 
 def test_a_table_without_references_says_so(tiny):
@@ -374,8 +374,8 @@ def test_tasks_of_rows_count(tiny):
     expected = tiny.score(*columns, tasks=["dialogue", "data"])
     assert tiny.score(kinds, columns={"task": "kind"}).scores == expected.scores
     assert expected.signature.to_dict()["task"] == "data,dialogue"
-    said = MarsScorer("mini", variant="plus", task="dialogue")
-    assert said.score(*columns).scores == tiny.score(*columns, tasks="dialogue").scores
+    scorer = MarsScorer("mini", variant="plus", task="dialogue")
+    assert scorer.score(*columns).scores == tiny.score(*columns, tasks="dialogue").scores
     with pytest.raises(ValueError, match=r"tasks\[1\] must be one of 'text', 'summary', 'dialogue', 'data'"):
         tiny.score(*columns, tasks=["data", "story"])
 

@@ -157,9 +157,9 @@ def test_variants_of_mars_are_settings(gpt2, encoder):
     paper = entries('mars[variant=paper,planner=none,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]')
     names = ("variant", "sigma", "max_context_tokens", "pos_weights")
     assert [paper[name] for name in names] == ["paper", 0, 9, {"ADJ": 4, "NOUN": 2}]
-    usual = entries("mars[variant=plus]")
+    plus = entries("mars[variant=plus]")
     for field in dataclasses.fields(PlusConfig):
-        value = usual[field.name]
+        value = plus[field.name]
         other = "mean" if value == "max" else value / 2 if isinstance(value, float) else value + 1
         assert entries(f"mars[variant=plus,{field.name}={other}]")[field.name] == other
 
@@ -294,15 +294,15 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
             self.asked += len(rows)
             return np.array([len(candidate) for candidate, references, context in rows if references and context])
 
-    data, own = make_set(), Letters()
-    evaluated = evaluate(data, [own, "length"], store=tmp_path)
-    assert own.asked == len(data.rows)
+    data, letters = make_set(), Letters()
+    evaluated = evaluate(data, [letters, "length"], store=tmp_path)
+    assert letters.asked == len(data.rows)
     expected = np.corrcoef([len(row.candidate) for row in data.rows], data.ratings)[0, 1]
     assert evaluated.sets["toy"].pearson("Letters") == pytest.approx(expected)
     assert "Letters" in write_report(evaluated, tmp_path).read_text(encoding="utf-8")
 
-    own.title = "letters of my own"
-    assert evaluate(data, [own], store=tmp_path).titles == {"letters of my own": "letters of my own"}
+    letters.title = "letters of my own"
+    assert evaluate(data, [letters], store=tmp_path).titles == {"letters of my own": "letters of my own"}
 
 
 def test_different_metrics_of_one_name_are_refused():
@@ -313,13 +313,13 @@ def test_different_metrics_of_one_name_are_refused():
         def score(self, rows, corpus):
             return [float(self._sign * len(candidate)) for candidate, *_ in rows]
 
-    own, other, length = Own(1), Own(-1), Own(2)
+    first, other, length = Own(1), Own(-1), Own(2)
     length.title = "length"
-    for name, metrics in {"Own": [own, other], "length": ["length", length]}.items():
+    for name, metrics in {"Own": [first, other], "length": ["length", length]}.items():
         with pytest.raises(ValueError, match=f"'{name}'.*title"):
             evaluate(make_set(), metrics)
     other.title = "shortest"
-    metrics = [own, other, own, "length", "length"]
+    metrics = [first, other, first, "length", "length"]
     assert list(evaluate(make_set(), metrics).titles) == [
         "Own",
         "shortest",

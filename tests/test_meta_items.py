@@ -178,11 +178,11 @@ def test_a_list_in_an_object_is_split_in_its_place(write):
 
 
 def test_several_files(write, tmp_path):
-    one, two = write([row(0), row(2)], "one.jsonl"), write([row(0)], "two.jsonl")
-    assert [data.name for data in read_rated_sets([one, two])] == ["one", "two"]
-    assert [len(data.rows) for data in read_rated_sets([one, two], groups=1)] == [1, 1]
+    first, second = write([row(0), row(2)], "one.jsonl"), write([row(0)], "two.jsonl")
+    assert [data.name for data in read_rated_sets([first, second])] == ["one", "two"]
+    assert [len(data.rows) for data in read_rated_sets([first, second], groups=1)] == [1, 1]
     with pytest.raises(ValueError, match="at least 1"):
-        read_rated_sets([one], groups=0)
+        read_rated_sets([first], groups=0)
     again = write([row(0)], "more/one.jsonl")
     with pytest.raises(ValueError, match=r"2 files are named one.*rename"):
-        read_rated_sets([one, again])
+        read_rated_sets([first, again])

@@ -54,10 +54,10 @@ def test_evaluate(plus, tmp_path):
     metric = Mars("plus", cache_dir=str(tmp_path))
     rows = {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]}
     result = plus.score(**rows)
-    found = metric.compute(**rows, detailed=True)
-    assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
-    assert "variant:plus|references:0" in found["signature"]
-    assert found["augmented_references"] == [[], [], []]
+    computed = metric.compute(**rows, detailed=True)
+    assert computed["scores"] == pytest.approx(result.scores, abs=1e-6)
+    assert "variant:plus|references:0" in computed["signature"]
+    assert computed["augmented_references"] == [[], [], []]
     metric.add(prediction=CANDIDATES[2], context=CONTEXTS[2])
     with pytest.raises(ValueError, match="some rows have references and some have none"):
         metric.compute(**rows, references=["r"] * 3)
@@ -68,8 +68,8 @@ def test_trainer(plus):
     tokenizer = SimpleNamespace(batch_decode=lambda rows, **_: ["They won it."] * len(rows))
     ids = np.ones((2, 3), int)
     prediction = SimpleNamespace(predictions=ids, label_ids=ids, inputs=None)
-    found = compute_metrics(plus, tokenizer, CONTEXTS[:2], use_references=False)(prediction)
-    assert found["mars"] == plus.score(["They won it."] * 2, None, CONTEXTS[:2]).score
+    computed = compute_metrics(plus, tokenizer, CONTEXTS[:2], use_references=False)(prediction)
+    assert computed["mars"] == plus.score(["They won it."] * 2, None, CONTEXTS[:2]).score
 
 
 def test_command_line(plus, tmp_path, run):
@@ -77,10 +77,10 @@ def test_command_line(plus, tmp_path, run):
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
     free = ("--no-references", "--variant", "plus")
     code, out, _ = run("score", path, *free, "--json", "--detailed")
-    found, result = json.loads(out), plus.score(CANDIDATES, None, CONTEXTS)
-    assert (code, found["signature"]) == (0, str(result.signature))
-    assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
-    assert [len(row["references"]) for row in found["rows"]] == [0] * 5
+    computed, result = json.loads(out), plus.score(CANDIDATES, None, CONTEXTS)
+    assert (code, computed["signature"]) == (0, str(result.signature))
+    assert computed["scores"] == pytest.approx(result.scores, abs=1e-6)
+    assert [len(row["references"]) for row in computed["rows"]] == [0] * 5
     mixed = jsonl.write(tmp_path / "mixed.jsonl", [{**rows[0], "reference": "r"}, {**rows[2], "reference": []}])
     blank = jsonl.write(tmp_path / "blank.jsonl", [{**rows[0], "context": " "}])
     for arguments, *messages in (

@@ -68,11 +68,11 @@ def test_the_command(rows, capsys):
     for text in ("references per row", "1 in 1, 2 in 2", "Near-duplicates", "They won <b>it</b>. / They won"):
         assert text in out
     assert main(["references", rows, "--json", "--quiet"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["duplicates"] for row in found["rows"]][:2] == [[[0, 1]], []]
-    assert [row["copied"] for row in found["rows"]] == [0, pytest.approx(1), 0]
-    assert found["rows"][1]["lexical"] is None
-    assert found["encoder"].startswith("SentenceTransformer@")
+    survey = json.loads(capsys.readouterr().out)
+    assert [row["duplicates"] for row in survey["rows"]][:2] == [[[0, 1]], []]
+    assert [row["copied"] for row in survey["rows"]] == [0, pytest.approx(1), 0]
+    assert survey["rows"][1]["lexical"] is None
+    assert survey["encoder"].startswith("SentenceTransformer@")
     assert main(["references", rows, "--no-use-context", "--json", "--quiet"]) == 0
     assert [row["copied"] for row in json.loads(capsys.readouterr().out)["rows"]] == [None] * 3
 
@@ -88,10 +88,10 @@ def test_bad_input():
 
 
 def test_references_that_people_rate_highest(rows, tmp_path, capsys):
-    given = jsonl.read(rows)
+    records = jsonl.read(rows)
     ratings = [[2, 5.5], 4, [None, 3]]
     path = jsonl.write(
-        tmp_path / "rated.jsonl", [{**row, "adequacy": r} for row, r in zip(given, ratings, strict=True)]
+        tmp_path / "rated.jsonl", [{**row, "adequacy": r} for row, r in zip(records, ratings, strict=True)]
     )
     best = tmp_path / "best.jsonl"
     command = ["references", str(path), "--ratings", "adequacy", "--quiet"]
@@ -102,16 +102,16 @@ def test_references_that_people_rate_highest(rows, tmp_path, capsys):
     assert ["best", "of", "each", "row", "4.167", "3"] in lines
     chosen = ["They won <b>it</b>.", "They lost the old game.", "She did."]
     assert [row["reference"] for row in jsonl.read(best)] == chosen
-    assert [row["context"] for row in jsonl.read(best)] == [row["context"] for row in given]
+    assert [row["context"] for row in jsonl.read(best)] == [row["context"] for row in records]
     assert main([*command, "--json"]) == 0
     assert [row["best"] for row in json.loads(capsys.readouterr().out)["rows"]] == [1, 0, 1]
 
 
 def test_the_best_references_have_the_column_of_the_file(rows, tmp_path):
-    given = [{"references": row["reference"], "context": row["context"], "r": [1]} for row in jsonl.read(rows)]
-    path, best = jsonl.write(tmp_path / "plural.jsonl", given[1:2]), tmp_path / "best.jsonl"
+    records = [{"references": row["reference"], "context": row["context"], "r": [1]} for row in jsonl.read(rows)]
+    path, best = jsonl.write(tmp_path / "plural.jsonl", records[1:2]), tmp_path / "best.jsonl"
     assert main(["references", str(path), "--ratings", "r", "--best", str(best), "--quiet"]) == 0
-    assert jsonl.read(best) == given[1:2]
+    assert jsonl.read(best) == records[1:2]
     assert main(["references", str(best), "--quiet"]) == 0
 
 
@@ -131,8 +131,8 @@ def test_references_from_standard_input(rows, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("ratings", [[1], [1, "2"], [None, None], 3, [1, 2, 3], [True, 2]])
 def test_ratings_of_references_that_are_refused(ratings, rows, tmp_path, capsys):
-    given = jsonl.read(rows)
-    path = jsonl.write(tmp_path / "rated.jsonl", [{**row, "adequacy": ratings} for row in given[:1]])
+    records = jsonl.read(rows)
+    path = jsonl.write(tmp_path / "rated.jsonl", [{**row, "adequacy": ratings} for row in records[:1]])
     assert main(["references", str(path), "--ratings", "adequacy", "--quiet"]) != 0
     assert "rated.jsonl:1: column 'adequacy'" in capsys.readouterr().err
     assert main(["references", str(path), "--best", "x.jsonl", "--quiet"]) != 0

@@ -105,11 +105,11 @@ def test_several_processes_give_the_same(models, tmp_path, action):
         unused = () if action == "score" else ("--encoder", "--entailment-model")
         options = [part for pair in pairs if pair[0] not in unused for part in pair]
         assert main([*map(str, argv), *options]) == 0
-    one, three = map(read, outs.values())
+    single, three = map(read, outs.values())
     if action == "augment":
-        assert one == three
+        assert single == three
     else:
-        assert [row["mars"] for row in one] == pytest.approx([row["mars"] for row in three], abs=1e-9)
+        assert [row["mars"] for row in single] == pytest.approx([row["mars"] for row in three], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"])
@@ -177,13 +177,13 @@ def test_a_disk_that_is_full_while_results_are_kept(tmp_path, failing, monkeypat
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_a_run_removes_what_killed_ones_left(tmp_path):
     killed = subprocess.Popen([sys.executable, "-c", ""])
-    with temporary_folder(RUN_PREFIX, tmp_path) as own:
-        left = tmp_path / own.name.replace(f"-{os.getpid()}-", f"-{killed.pid}-")
+    with temporary_folder(RUN_PREFIX, tmp_path) as folder:
+        left = tmp_path / folder.name.replace(f"-{os.getpid()}-", f"-{killed.pid}-")
         others = tmp_path / f"{RUN_PREFIX}00000000-{killed.pid}-another-machine"
         left.mkdir(), others.mkdir()
         killed.wait()
         with temporary_folder(RUN_PREFIX, tmp_path) as second:
-            assert {path.name for path in tmp_path.iterdir()} == {own.name, second.name, others.name}
+            assert {path.name for path in tmp_path.iterdir()} == {folder.name, second.name, others.name}
     assert list(tmp_path.iterdir()) == [others]
 
 
@@ -432,8 +432,8 @@ def test_a_killed_worker_is_named(noticed):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_workers_end_with_a_killed_parent(models, tmp_path):
     def children(parent):
-        found = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        return [int(child) for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        processes = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        return [int(child) for child in processes if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
     argv = [write(tmp_path / "rows.jsonl", make_rows(240)), "--workers", 2, "--chunk-size", 4, *models]
     with started(*argv, "--out", tmp_path / "out.jsonl") as process:

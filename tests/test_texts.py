@@ -49,8 +49,8 @@ def test_white_space_and_invisible_signs_change_no_score(score, written):
 @pytest.mark.filterwarnings("ignore")
 def test_composed_and_decomposed_letters_have_one_score(score):
     texts = [unicodedata.normalize(form, "Le résumé répété, résumé, répété à Orléans.") for form in ("NFC", "NFD")]
-    one, other = (score(text, reference=text, context=text)[0] for text in texts)
-    assert one == other
+    composed, decomposed = (score(text, reference=text, context=text)[0] for text in texts)
+    assert composed == decomposed
 
 
 def test_lines_of_a_text_are_white_space_and_those_of_a_dialogue_are_turns():

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from mars_score.data.reading import Columns
+from mars_score.data.columns import Columns
 from mars_score.meta.sets import DEFAULT_NAMES, RatedColumns
 from mars_score.options import Option, options_of
 from mars_score.presets import DEFAULT_PRESET, PRESETS

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
-from mars_score.data.reading import RecordFile, read_rows
+from mars_score.data.columns import RecordFile
+from mars_score.data.reading import read_rows
 from mars_score.data.writing import row_line
 from mars_score.progress import progress_bars
 from mars_score.rows import Row

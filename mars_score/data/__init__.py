@@ -1,1 +1,1 @@
-"""Rows of a call or a file: read, checked, named by their place when they are wrong."""
+"""Rows of a call or a file: read, checked, and named by their place in errors."""

@@ -1,8 +1,8 @@
 """Checks of input rows: TypeErrors and ValueErrors name the input, the row and the remedy.
 
 A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
-column of a dataset. The functions return plain lists, tuples and strings; a text of white space and zero-width
-characters alone is blank and becomes "". ``where`` names a row in an error.
+column of a dataset. The functions return plain lists, tuples and strings. A text is blank if it has only white
+space and zero-width characters, and becomes "". The argument ``where`` names a row in an error.
 """
 
 import json
@@ -18,7 +18,7 @@ from mars_score.text import PASSAGE_BREAK, is_blank, normalise, whole
 _NO_MIX = "To score every row by its context alone, give no references at all"
 ROLES = ("system", "user", "assistant")
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
-WhereColumn = Callable[[str], Where]  # does so for each column
+WhereColumn = Callable[[str], Where]  # gives such a function for a column
 
 
 def index_in(column: str) -> Where:
@@ -27,7 +27,7 @@ def index_in(column: str) -> Where:
 
 
 class Context(NamedTuple):
-    """A context as one text, and the task that its type says: "" where it is a string."""
+    """A context as one text, and the task that follows from its type: "" if it is a string."""
 
     text: str
     task: str
@@ -37,19 +37,18 @@ class Context(NamedTuple):
 
 
 def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
-    """Return the candidates, one string per row, without outer white space; blank ones are allowed."""
+    """Return the candidates, one string per row, without outer white space; they may be blank."""
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
 def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
-    """Return the candidates of each row, which is a string or a list of them."""
-    remedy = "give at least one candidate or leave the row out"
+    """Return the candidates of each row, which is a string or a list of strings."""
     column = list(map(unnested, _column("predictions", predictions)))
-    return _lists(column, "predictions[{}]".format, if_empty=remedy)
+    return _lists(column, index_in("predictions"), if_empty="give at least one candidate or leave the row out")
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
-    """Return the references, one or more strings per row, none of them blank; a row may be a string."""
+    """Return the references of each row, which is a string or a list of strings; none may be blank."""
     return _lists(
         _column("references", references),
         where,
@@ -59,23 +58,22 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
 
 
 def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".format) -> list[tuple[str, ...]]:
-    """Return the different samples of each row: a text, or a list of texts; None, "" and an empty list are none.
+    """Return the different samples of each row, which is a text, a list of texts, None, "" or an empty list.
 
-    None: ``rows`` rows without samples. A blank text within a list is a ValueError.
+    If ``samples`` is None, none of ``rows`` rows has any. A blank text within a list is a ValueError.
     """
     if samples is None:
         return [()] * rows
     column = _column("samples", samples)
     column = [() if value is None or (isinstance(value, str) and is_blank(value)) else value for value in column]
-    remedy = "sample; leave it out (an empty list is a row without samples)"
-    checked = _lists(column, where, if_blank=remedy)
-    return [tuple(dict.fromkeys(texts)) for texts in checked]
+    lists = _lists(column, where, if_blank="sample; leave it out (an empty list is a row without samples)")
+    return [tuple(dict.fromkeys(texts)) for texts in lists]
 
 
 def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> list[str]:
-    """Return the task of each row, one of :data:`mars_score.rows.TASKS`; "" where none is said.
+    """Return the task of each row, one of :data:`mars_score.rows.TASKS`, or "" if it has none.
 
-    A single name is that of all rows; None: ``rows`` rows without.
+    If ``tasks`` is one name or None, that is the task of all ``rows`` rows.
     """
     if tasks is None or isinstance(tasks, str):
         tasks = [tasks] * rows
@@ -90,15 +88,15 @@ def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> 
 def check_contexts(
     contexts: Any, rows: int = 0, *, use_context: bool = True, where: Where = "contexts[{}]".format
 ) -> list[Context]:
-    """Return the contexts; blank ones without ``use_context``, but they are checked all the same.
+    """Check the contexts and return them.
 
     Args:
         contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
             "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a
             record of fields and values. In these dicts None counts as no value, as Arrow gives all dicts of a
-            column the same fields. None: ``rows`` rows without contexts.
-        rows: their number.
-        use_context: False: contexts may be missing.
+            column the same fields. The contexts may be None without ``use_context``.
+        rows: the number of rows, in case the contexts are None.
+        use_context: if False, contexts are checked all the same, but blank ones are returned.
         where: names a row.
     """
     if contexts is None:
@@ -123,20 +121,21 @@ def check_examples(
     """Check what candidates are compared with, row by row.
 
     Args:
-        references: None: candidates are scored by their contexts, none of which may be blank.
+        references: None if candidates are scored by their contexts, which then may not be blank.
         contexts: as for :func:`check_contexts`.
         samples: as for :func:`check_samples`.
         tasks: as for :func:`check_tasks`.
-        use_context: False: no row has a context.
-        task: of rows for which ``tasks`` says none; None: as the type of the context says.
+        use_context: if False, no row has a context.
+        task: of rows that have none in ``tasks``; if None, it follows from the type of the context.
         where: names a row of a column.
-        columns: others that must be as long, by name.
+        columns: other columns that must be as long, by name.
 
     Raises:
         TypeError, ValueError: bad input, named with its row.
     """
     if references is None:
-        reference_lists, checked_contexts = _contexts_alone(contexts, where("contexts"))
+        checked_contexts = _contexts_alone(contexts, where("contexts"))
+        reference_lists: list[tuple[str, ...]] = [()] * len(checked_contexts)
     else:
         reference_lists = check_references(references, where=where("references"))
         columns["references"] = reference_lists
@@ -153,13 +152,14 @@ def check_examples(
     ):
         if column is not None:
             columns[name] = checked
-    check_lengths(**columns)
-    return [
-        _example(row_references, context, row_samples, row_task or task or context.task or "text")
-        for row_references, context, row_samples, row_task in zip(
-            reference_lists, checked_contexts, sample_lists, checked_tasks, strict=True
-        )
-    ]
+    _check_lengths(columns)
+    examples = []
+    for texts, context, others, row_task in zip(
+        reference_lists, checked_contexts, sample_lists, checked_tasks, strict=True
+    ):
+        kind = row_task or task or context.task or "text"
+        examples.append(Example(tuple(dict.fromkeys(texts)), _context_text(context.text, kind), others, kind))
+    return examples
 
 
 def check_rows(
@@ -169,27 +169,17 @@ def check_rows(
     samples: Any = None,
     tasks: Any = None,
     *,
-    use_context: bool,
-    task: str | None = None,
     where: WhereColumn = index_in,
+    **options: Any,
 ) -> list[Row]:
-    """Check the columns of rows, one candidate each; arguments and errors as for :func:`check_examples`."""
+    """Check the columns of rows with one candidate each; the options are those of :func:`check_examples`."""
     candidates = check_candidates(predictions, where=where("predictions"))
-    examples = check_examples(
-        references,
-        contexts,
-        samples,
-        tasks,
-        use_context=use_context,
-        task=task,
-        where=where,
-        predictions=candidates,
-    )
+    examples = check_examples(references, contexts, samples, tasks, where=where, predictions=candidates, **options)
     return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
 
 
-def _contexts_alone(contexts: Any, where: Where) -> tuple[list[tuple[str, ...]], list[Context]]:
-    """Check contexts that candidates are scored by without references; return no references for each."""
+def _contexts_alone(contexts: Any, where: Where) -> list[Context]:
+    """Check contexts that candidates are scored by without references."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
     checked = check_contexts(contexts, where=where)
@@ -199,25 +189,20 @@ def _contexts_alone(contexts: Any, where: Where) -> tuple[list[tuple[str, ...]],
                 f"{where(row)} is blank, and without references there is nothing else to score the candidate by; "
                 "fill it, give references or leave the row out"
             )
-    return [()] * len(checked), checked
+    return checked
 
 
 def with_task(row: Row, task: str) -> Row:
-    """Return a row as one of another task."""
+    """Return a row with another task, and its context as that task has it."""
     return replace(row, task=task, context=_context_text(row.context, task))
 
 
 def _context_text(text: str, task: str) -> str:
-    # The lines of a text are white space, those of a dialogue are turns and those of a record fields.
+    # Lines of a dialogue are its turns, lines of a record its fields; those of other contexts are white space.
     return normalise(text, keep_lines=task in ("dialogue", "data"))
 
 
-def _example(references: tuple[str, ...], context: Context, samples: tuple[str, ...], task: str) -> Example:
-    return Example(tuple(dict.fromkeys(references)), _context_text(context.text, task), samples, task)
-
-
-def check_lengths(**columns: Sequence[Any]) -> None:
-    """Raise ValueError unless all columns have the same number of rows."""
+def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{name} has {length}" for name, length in lengths.items())
@@ -243,7 +228,7 @@ def _column(name: str, value: Any) -> list[Any]:
 
 
 def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "") -> list[tuple[str, ...]]:
-    """Check rows that are a text or a list of texts; the remedies are for empty lists and blank texts."""
+    """Check rows that are a text or a list of texts; an empty list or a blank text is an error with a remedy."""
     checked = []
     for row, value in enumerate(column):
         name = where(row)
@@ -257,11 +242,14 @@ def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str
     return checked
 
 
-def _text(name: str, value: Any, *, as_it_is: bool = False) -> str:
-    """Return ``value`` as a plain string, normalised; unpaired surrogates become U+FFFD, a blank text ""."""
+def _text(
+    name: str, value: Any, remedy: str = "convert it or leave the row out", *, as_it_is: bool = False
+) -> str:
+    """Return a text as a plain string, normalised unless ``as_it_is``; a blank one is ""."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {brief(value)}; convert it or leave the row out")
-    text = whole(str(value))  # halves are from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
+        raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")
+    # JSON with cut emoji has unpaired surrogates, which tokenizers, files and Arrow tables refuse.
+    text = whole(str(value))
     return "" if is_blank(text) else text if as_it_is else normalise(text)
 
 
@@ -270,29 +258,27 @@ def _text(name: str, value: Any, *, as_it_is: bool = False) -> str:
 
 def _context(name: str, value: Any) -> Context:
     if isinstance(value, Mapping):
-        given = {field: part for field, part in value.items() if part is not None}
-        # A record beside rows with passages has fields of its own; a question alone lacks its passages.
-        if "passages" in given or ("passages" in value and given.keys() <= {"question"}):
-            return Context(_passages(name, given), "summary")
-        return Context(_record(name, given), "data")
-    turns = None if isinstance(value, str) else entries_of(value)
-    if turns is None:
+        record = {field: part for field, part in value.items() if part is not None}
+        # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
+        if "passages" in record or ("passages" in value and record.keys() <= {"question"}):
+            return Context(_passages(name, record), "summary")
+        return Context(_record(name, record), "data")
+    entries = None if isinstance(value, str) else entries_of(value)
+    if entries is None:
         return Context(_text(name, value, as_it_is=True), "")
-    if turns and all(isinstance(turn, Mapping) for turn in turns):
-        turns = _message_texts(name, turns)
-    for turn in turns:
-        _check_string(name, turn, "convert it or leave the row out")
-    blank = [number for number, turn in enumerate(turns) if is_blank(turn)]
-    if len(blank) == len(turns):
-        return Context("", "")  # as a blank text
-    if blank:
-        raise ValueError(f"{name}[{blank[0]}] is blank; leave the turn out")
-    text = "\n".join(" ".join(turn.splitlines()) for turn in turns)
-    return Context(_text(name, text, as_it_is=True), "dialogue")
+    if entries and all(isinstance(entry, Mapping) for entry in entries):
+        turns = _message_texts(name, entries)
+    else:
+        turns = [_text(name, entry, as_it_is=True) for entry in entries]
+    if not any(turns):
+        return Context("", "")
+    if "" in turns:
+        raise ValueError(f"{name}[{turns.index('')}] is blank; leave the turn out")
+    return Context("\n".join(" ".join(turn.splitlines()) for turn in turns), "dialogue")
 
 
 def _passages(name: str, context: Mapping[Any, Any]) -> str:
-    """Join ``{"passages": [...]}`` and its question, which comes first, by :data:`PASSAGE_BREAK`."""
+    """Join the question, if any, and the passages by :data:`PASSAGE_BREAK`."""
     passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
@@ -300,21 +286,25 @@ def _passages(name: str, context: Mapping[Any, Any]) -> str:
     named = [(f'{name}["passages"][{number}]', passage) for number, passage in enumerate(passages)]
     if "question" in context:
         named.insert(0, (f'{name}["question"]', context["question"]))
+    texts = []
     for part, passage in named:
-        _check_string(part, passage, "convert it or leave it out")
-        if is_blank(passage):
+        text = _text(part, passage, "convert it or leave it out", as_it_is=True)
+        if not text:
             raise ValueError(f"{part} is blank; leave it out")
-    return PASSAGE_BREAK.join(_text(part, passage.replace(PASSAGE_BREAK, " ")) for part, passage in named)
+        texts.append(normalise(text.replace(PASSAGE_BREAK, " ")))
+    return PASSAGE_BREAK.join(texts)
 
 
 def _record(name: str, record: Mapping[Any, Any]) -> str:
-    """Write a record as one text: "field: value, field: value"; values that are no strings as JSON."""
+    """Write a record as one text, "field: value, field: value", with JSON for values that are not strings."""
     if not record:
         fault = "is an empty record; give it fields with values other than None, or an empty text for no context"
         raise ValueError(f"{name} {fault}")
     try:
-        given = map(_without_none, record.values())
-        values = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in given]
+        values = [
+            value if isinstance(value, str) else json.dumps(_without_none(value), ensure_ascii=False)
+            for value in record.values()
+        ]
     except (TypeError, ValueError, RecursionError):
         raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
     text = ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True))
@@ -322,7 +312,7 @@ def _record(name: str, record: Mapping[Any, Any]) -> str:
 
 
 def _without_none(value: Any) -> Any:
-    """Leave out values of None in a dict and the dicts within; entries of lists stay, as their places count."""
+    """Leave out values of None in a dict and the dicts within it; entries of lists stay, as their places count."""
     if isinstance(value, dict):
         return {field: _without_none(part) for field, part in value.items() if part is not None}
     return list(map(_without_none, value)) if isinstance(value, (list, tuple)) else value
@@ -330,36 +320,32 @@ def _without_none(value: Any) -> Any:
 
 def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
     """Return the texts of chat messages: the system's first, if any, then user and assistant by turns."""
-    before = None
+    texts, before = [], None
     for number, message in enumerate(messages):
         label = f"{name}[{number}]"
         if not {"role", "content"} <= set(message):
-            here = ", ".join(map(repr, message)) or "none"
+            keys = ", ".join(map(repr, message)) or "none"
             raise TypeError(
-                f'{label} must be a message with "role" and "content" (keys here: {here}); rename its keys, or '
+                f'{label} must be a message with "role" and "content" (keys here: {keys}); rename its keys, or '
                 'give texts that were retrieved as {"passages": [...]}'
             )
         if entries_of(message.get("tool_calls")):
             remedy = 'write them as text in its "content", or leave them out'
             raise ValueError(f'{label} has "tool_calls", which are not read; {remedy}')
-        role, content = message["role"], message["content"]
-        _check_string(f'{label}["content"]', content, "write it as text or leave it out")
+        role = message["role"]
+        text = _text(f'{label}["content"]', message["content"], "write it as text or leave it out", as_it_is=True)
         if role not in ROLES:
             roles = ", ".join(map(repr, ROLES))
             raise ValueError(f'{label}["role"] must be one of {roles}, got {role!r:.60}')
-        if is_blank(content):
+        if not text:
             raise ValueError(f'{label}["content"] is blank; leave the message out')
         if role == "system" and number:
             raise ValueError(f"{label} is a message of the system, which must be the first; move or join it")
         if role == before:
             raise ValueError(f"{label} is a second message of the {role} in sequence; join the two")
+        texts.append(text)
         before = role
     if before != "user":
         remedy = "the candidate answers the last one, which must be the user's; leave out what follows it"
         raise ValueError(f"{name} ends with a message of the {before}; {remedy}")
-    return [message["content"] for message in messages]
-
-
-def _check_string(name: str, value: Any, remedy: str) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")
+    return texts

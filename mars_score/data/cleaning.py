@@ -1,4 +1,4 @@
-"""Texts that are taken out of rows before they are scored: reasoning, special tokens, URLs and hashtags."""
+"""Cleaning of rows before they are scored: reasoning, special tokens, URLs and hashtags are taken out."""
 
 import re
 import string
@@ -29,10 +29,8 @@ _TOKEN = re.compile(
     r"|\[/?INST\]|<</?SYS>>|<\uff5c[^<>\n]{1,40}\uff5c>",
     re.IGNORECASE,
 )
-
-
-# A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
-# stands before it distinguishes it from HTML entities ("&#39;") and from the anchors of bare addresses.
+# The punctuation after a URL stays in the text. A hashtag has a letter ("#1" is a number), and the character
+# before it distinguishes it from HTML entities ("&#39;") and anchors of addresses.
 _URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
 _HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
 _URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
@@ -40,16 +38,16 @@ _FEW_TOKENS = 3  # single words that may be a list of tokens
 
 
 def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -> tuple[Row, frozenset[Notice]]:
-    """Take out of a row what is no part of its texts, and a sample that is the candidate itself.
+    """Clean the texts of a row, and leave out a sample that is the candidate itself.
 
     Args:
         row: checked.
-        clean: whether reasoning and special tokens go from candidate and samples.
-        strip_urls: whether URLs and hashtags go from candidate and references.
-        use_context: whether a blank context is worth a notice.
+        clean: whether to take reasoning and special tokens out of candidate and samples.
+        strip_urls: whether to take URLs and hashtags out of candidate and references.
+        use_context: whether a blank context gets a notice.
 
     Returns:
-        The row, and the notices that its texts alone call for.
+        The row, and the notices that follow from its texts alone.
     """
     candidate, references, samples = row.candidate, row.references, row.samples
     flags = {}
@@ -81,17 +79,13 @@ def are_words(texts: Sequence[str]) -> bool:
 
 
 def strip_all_urls_hashtags(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Take URLs and hashtags out of all texts; out of none of them if one would be left without a word."""
+    """Take URLs and hashtags out of all texts, or out of none if one of them would lose all its words."""
     stripped = tuple(map(strip_urls_hashtags, texts))
     return stripped if all(after or not before for before, after in zip(texts, stripped, strict=True)) else texts
 
 
 def strip_urls_hashtags(text: str) -> str:
-    """Take out URLs and hashtags with the white space before them, as the paper cleans its data.
-
-    Returns:
-        The rest; "" if it is punctuation alone.
-    """
+    """Take out URLs and hashtags with the white space before them; return "" if only punctuation is left."""
     *before, last = _URL_OR_HASHTAG.split(text)
     if not before:
         return text
@@ -110,8 +104,8 @@ def special_tokens(text: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Take reasoning blocks and special tokens out of a text; what follows an unclosed opening is no answer."""
-    text = _CLOSING.sub("", _REASONING.sub(" ", text))  # templates may leave the opening tag out
+    """Take reasoning blocks and special tokens out of a text, and all that follows an unclosed opening tag."""
+    text = _CLOSING.sub("", _REASONING.sub(" ", text))  # Templates may leave the opening tag out.
     if opening := _OPENING.search(text):
         text = text[: opening.start()]
     return _TOKEN.sub(" ", _HEADER.sub(" ", text)).strip()

@@ -9,7 +9,7 @@ from typing import Any
 from mars_score.errors import brief, warn
 from mars_score.options import unknown_name
 
-_OPTIONAL = ("samples", "task")  # taken only from columns that are named
+_OPTIONAL = ("samples", "task")  # columns that are used only if the user names them
 NAMES = ("prediction", "reference", "context", *_OPTIONAL)
 _MISSING = object()
 _LONGEST_LITERAL = 2**20  # characters of a cell that is parsed
@@ -20,7 +20,7 @@ _Columns = tuple[Any, Any, Any, Any, Any]
 
 
 def in_memory(data: Any) -> Any:
-    """Return ``data``; a stream of rows, or a table that is yet to be computed, as a table or a list of rows."""
+    """Return ``data``, with a stream of rows as a list and a lazy table as a computed one."""
     if isinstance(data, Iterator):
         first = list(islice(data, 1))
         return [*first, *data] if first and isinstance(first[0], Mapping) else chain(first, data)
@@ -44,21 +44,21 @@ def is_tabular(data: Any) -> bool:
 
 
 def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
-    """Return predictions, references, contexts, samples and tasks of a table; None for a column that it lacks.
+    """Return predictions, references, contexts, samples and tasks of a table; None for a column that is not used.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
             of dicts, one per row.
-        names: what columns are called if not ``prediction``, ``reference`` and ``context`` (or in the plural),
-            such as ``{"reference": "answer"}``; ``"doc.answer"`` is in the dicts of a column ``doc``. A name of
-            None: there are none. Samples and tasks are taken only from columns that are named here: ``{"samples":
-            "others", "task": "kind"}``.
-        use_context: False: without contexts.
+        names: the names of columns not called ``prediction``, ``reference`` and ``context`` (or in the plural),
+            such as ``{"reference": "answer"}``; ``"doc.answer"`` is in the dicts of a column ``doc``. A column
+            named None is not used. Samples and tasks have no default names: ``{"samples": "others", "task":
+            "kind"}``.
+        use_context: whether the contexts are used.
 
     Raises:
         TypeError: an unknown key of ``names``, a row that is no dict, or a column that is no list.
-        ValueError: a column is missing, also from a single row; or some of its cells hold lists or objects
-            written as texts, and others texts.
+        ValueError: a column is missing in some rows or in all; or some of its cells hold lists or objects written
+            as texts, and others texts.
     """
     names = names or {}
     for name in names:
@@ -80,7 +80,7 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
 
 
 def _names_in(data: Any) -> list[Any]:
-    """Return the names of the columns of a table, or of all that any row has; TypeError: a row is no dict."""
+    """Return the names of the columns of a table, or of those that any dict of a list has."""
     if not isinstance(data, Sequence):
         return list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
     for number, row in enumerate(data):
@@ -90,7 +90,7 @@ def _names_in(data: Any) -> list[Any]:
 
 
 def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str]) -> list[Any]:
-    """Return the values of the only column with one of these titles; lists that are written as texts are lists."""
+    """Return the values of the only column with one of these titles, with lists for lists written as texts."""
     matching = _matching(data, columns, titles)
     if len(matching) != 1:
         fault = f"several columns could be {titles[0]!r}" if matching else f"there is no column {titles[0]!r}"
@@ -110,7 +110,7 @@ def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str])
 
 
 def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return the columns with one of these titles; ``doc.question`` is in the dicts of a column ``doc``."""
+    """Return the columns with one of these titles, which may be in the dicts of a column (``doc.question``)."""
     if isinstance(data, Sequence):
         return _matching_in_rows(data, titles)
     matching = [(title, data[title]) for title in columns if title in titles]
@@ -122,7 +122,7 @@ def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str]) -> list[
 
 
 def _matching_in_rows(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return the columns that all rows have; ValueError: there is none, but some rows have one."""
+    """Return the columns that all rows have; raise ValueError if only some rows have any."""
     columns = {title: [get_field(row, title, _MISSING) for row in rows] for title in titles}
     lacking = {
         title: [number for number, value in enumerate(column) if value is _MISSING]
@@ -137,7 +137,7 @@ def _matching_in_rows(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) 
 
 
 def entries_of(value: Any) -> list[Any] | None:
-    """Return the entries of an ordered iterable as Python objects; None for strings, sets, tables and all else."""
+    """Return the entries of an ordered iterable as Python objects; None for strings, sets, tables and others."""
     if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
         return None
     if getattr(value, "ndim", 1) == 0:  # It is a NumPy scalar.
@@ -152,7 +152,7 @@ def entries_of(value: Any) -> list[Any] | None:
 
 
 def get_field(row: Mapping[Any, Any], name: Any, default: Any = None) -> Any:
-    """Return a value of a row; ``doc.question`` is in its object ``doc``, ``resps.0`` in its list ``resps``."""
+    """Return a value of a row, such as ``doc.question`` in its object ``doc`` or ``resps.0`` in its list."""
     if name in row:
         return row[name]
     head, rest = _split_name(row, name)
@@ -188,7 +188,7 @@ def _by_index(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def unnested(value: Any) -> Any:
-    """Return a list of lists that hold one text each, as evaluation harnesses write them, as a list of texts."""
+    """Flatten a list of lists of one text each, as evaluation harnesses write it; leave other values alone."""
     if not isinstance(value, (list, tuple)) or not value:
         return value
     if all(isinstance(texts, (list, tuple)) and len(texts) == 1 and isinstance(texts[0], str) for texts in value):
@@ -200,11 +200,9 @@ def unnested(value: Any) -> Any:
 
 
 def value_of_cell(text: str, column: str) -> Any:
-    """Return the list or object that a cell holds in JSON's or Python's notation, or else the text.
+    """Return the list or object that a cell holds in the notation of JSON or Python, or else its text.
 
-    Args:
-        text: of the cell.
-        column: what it is: a context may be a list of texts or of messages, or an object; others a list of texts.
+    A cell of column "context" may hold a list of texts or of messages, or an object; others a list of texts.
     """
     start = text.strip()[:1]
     if start not in ("[", "{") or len(text) > _LONGEST_LITERAL or (start == "{" and column != "context"):
@@ -223,19 +221,19 @@ def value_of_cell(text: str, column: str) -> Any:
 
 
 class CellKinds:
-    """What each column of a table holds: texts, or lists or objects written as texts; its first cell decides."""
+    """Parses cells that hold lists or objects written as texts; a column holds either these or texts."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[str, str]] = {}  # by column: its kind, and where its first cell is
 
     def parse(self, values: Sequence[Any], column: str, where: Callable[[int], str], remedy: str) -> list[Any]:
-        """Return the values of some cells of a column, and warn where the first of them are lists or objects.
+        """Return the values of the next cells of a column, and warn if its first cell is a list or an object.
 
         Args:
-            values: what is no text, or blank, is left as it is.
+            values: the cells, of which only texts that are not blank are parsed.
             column: "prediction", "reference", "context" or "samples".
             where: names a cell in errors.
-            remedy: how to say that such cells are texts.
+            remedy: how to have the cells taken as texts.
 
         Raises:
             ValueError: some cells hold lists or objects, and others texts.

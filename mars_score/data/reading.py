@@ -1,7 +1,7 @@
 """Files of rows: JSONL, JSON lists, CSV, TSV (also compressed), Parquet, and data sets saved by ``datasets``.
 
-Every fault is named by file, line and column: for JSON and CSV by Python's own modules, as the readers of pyarrow
-and pandas do not know the line on which a row begins. A row has at most :data:`LONGEST_LINE` bytes, and nothing is
+Errors name file, line and column. JSON and CSV are read by Python's own modules, as the readers of pyarrow and
+pandas do not know the line on which a row begins. A row has at most :data:`LONGEST_LINE` bytes, and nothing is
 decoded before its size is known.
 """
 
@@ -16,29 +16,28 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from mars_score.data.checking import Where, check_examples, check_rows
-from mars_score.data.frames import CellKinds, get_field, unnested, with_field
-from mars_score.rows import Example, Row
-from mars_score.text import is_blank
+from mars_score.data.columns import RecordFile
 
-LONGEST_LINE = 2**24  # bytes; what is longer is no row, and its parts would take many times as much memory
-LONGEST_LIST = 2**26  # bytes of a JSON list, which is decoded whole; one of empty objects takes 25 times as many
+# Bytes of a row. A longer line is no row, and its values would take many times as much memory.
+LONGEST_LINE = 2**24
+LONGEST_LIST = (
+    2**26
+)  # bytes of a JSON list, which is decoded whole; a list of empty objects takes 25 times as many
 LARGEST_FILE = 2**29  # bytes in memory of a file that is read whole
-_LARGEST_CHUNK = 2**26  # bytes of rows that are worked on together; less than one row more
-_BYTES_PER_ROW = 128  # in memory, besides its values
+_LARGEST_CHUNK = 2**26  # bytes in memory of a chunk, before its last row
+_BYTES_PER_ROW = 128  # in memory, besides the row's values
 _PARQUET_BATCH = 64  # rows that are decoded together
-_MISSING = object()
 _JSON = (".json", ".jsonl", ".ndjson")
-# The beginning of a JSON list, with its end if it is empty; and what follows an entry.
+# The beginning of a JSON list (with the end of an empty one), and the comma or bracket after an entry.
 _LIST_BEGIN = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*(?:\][ \t\n\r]*)?")
 _ENTRY_END = re.compile(r"[ \t\n\r]*[,\]][ \t\n\r]*")
-# First bytes: bzip2, xz, Zstandard, 7-Zip; zip and Excel, old Excel; Parquet, Arrow, SQLite; two of UTF-16.
+# First bytes of bzip2, xz, Zstandard and 7-Zip; of zip (and Excel) and old Excel; of Parquet, Arrow and SQLite; of
+# UTF-16 in both byte orders.
 _NOT_TEXT = (
     *(b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"),
     *(b"PAR1", b"ARROW1", b"SQLite format 3", b"\xff\xfe", b"\xfe\xff"),
@@ -48,207 +47,17 @@ _TABS = "a cell holds no tab and no line break, and quotes are letters; write su
 
 
 class Record(NamedTuple):
-    """A row of a file: the number of lines before it (its line in errors, less one), and its values.
+    """A row of a file.
 
-    Where a format has no lines (Parquet, saved data sets) rows are counted. ``in_cells``: whether the values are
-    cells of a CSV or TSV file, all of them texts.
+    Attributes:
+        number: the number of lines before it, or of rows if the format has no lines (Parquet, saved data sets).
+        values: by column.
+        in_cells: whether the values are cells of a CSV or TSV file, so that all of them are texts.
     """
 
     number: int
     values: dict[str, Any]
     in_cells: bool = False
-
-
-@dataclass(frozen=True)
-class RecordFile:
-    """The rows of a file, or some of them in sequence.
-
-    Attributes:
-        path: names the file in errors.
-        rows: a dict for each row.
-        numbers: of each row the number of lines before it, so that line 1 is number 0; a CSV file's first row is
-            on line 2.
-        in_cells: whether all values are texts, as in CSV and TSV files.
-    """
-
-    path: str
-    rows: Sequence[dict[str, Any]]
-    numbers: Sequence[int]
-    in_cells: bool = False
-
-    def one_value_each(self, name: str) -> RecordFile:
-        """Split each row that holds a list in a column into one row for each entry, with the same number.
-
-        Raises:
-            ValueError: a list is empty.
-        """
-        rows: list[dict[str, Any]] = []
-        numbers: list[int] = []
-        for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
-            value = unnested(get_field(row, name))
-            if value == []:
-                raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
-            entries = [with_field(row, name, entry) for entry in value] if isinstance(value, list) else [row]
-            rows += entries
-            numbers += [number] * len(entries)
-        return RecordFile(self.path, rows, numbers, self.in_cells)
-
-    def has(self, name: str) -> bool:
-        """Tell whether any row has a column; names as for :meth:`column`."""
-        return any(get_field(row, name, _MISSING) is not _MISSING for row in self.rows)
-
-    def column(self, name: str, *, remedy: str) -> list[Any]:
-        """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
-
-        Raises:
-            ValueError: a row has no such column; ends with ``remedy``.
-        """
-        values = [get_field(row, name, _MISSING) for row in self.rows]
-        for index, (row, value) in enumerate(zip(self.rows, values, strict=True)):
-            if value is _MISSING:
-                names = ", ".join(map(repr, row)) or "none"
-                raise ValueError(f"{self.where(name)(index)} is missing (columns here: {names}); {remedy}")
-        return values
-
-    def labels(self, name: str, *, remedy: str) -> list[str]:
-        """Return a column of labels, all strings or all integers, as strings; args as for :meth:`column`.
-
-        Raises:
-            ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
-        """
-        values, where = self.column(name, remedy=remedy), self.where(name)
-        for row, value in enumerate(values):
-            if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise ValueError(f"{where(row)} must be a string or an integer, got {value!r:.60}")
-            if isinstance(value, str) and is_blank(value):
-                raise ValueError(f"{where(row)} is blank; give every row a label")
-            if isinstance(value, str) != isinstance(values[0], str):
-                kind, first = ("a string", "an integer") if isinstance(value, str) else ("an integer", "a string")
-                fault = f"{where(row)} holds {kind}, but {where(0)} {first}"
-                raise ValueError(f"{fault}; write all labels of a column alike")
-        return [str(value) for value in values]
-
-    def line(self, row: int) -> str:
-        """Return file and line of a row."""
-        return f"{self.path}:{self.numbers[row] + 1}"
-
-    def where(self, column: str) -> Callable[[int], str]:
-        """Return a function that formats ``path:line: column`` for a row."""
-        return lambda row: f"{self.line(row)}: column {column!r}"
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What the columns of a file are called; None for one that it does not have.
-
-    Attributes:
-        reference: one or more references per row; None: candidates are scored by their contexts alone.
-        context: the context.
-        prediction: the candidate.
-        samples: texts that others than the candidate's system wrote for the context.
-        task: what the context is, one of :data:`mars_score.rows.TASKS`, or empty.
-        unnamed: which of these nobody named, so that they have their default names.
-    """
-
-    reference: str | None
-    context: str | None
-    prediction: str | None = None
-    samples: str | None = None
-    task: str | None = None
-    unnamed: frozenset[str] = frozenset()
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Return the names of the columns that there are: by what they hold, such as "reference"."""
-        fields = ("reference", "context", "prediction", "samples", "task")
-        return {field: name for field in fields if (name := getattr(self, field))}
-
-    def rows(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Row]:
-        """Check the columns of a file, candidates included, and return its rows.
-
-        Args:
-            file: a file, or some rows of it.
-            task: of rows whose column says none; None: as the type of the context says.
-            required: whether the command needs references and contexts, so that no error says how to do without.
-
-        Raises:
-            TypeError, ValueError: a column is missing, or a value cannot be used; named with its line.
-        """
-        return check_rows(**self._values(file, required=required), task=task)
-
-    def examples(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Example]:
-        """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
-        return check_examples(**self._values(file, required=required), task=task)
-
-    def _values(self, file: RecordFile, *, required: bool) -> dict[str, Any]:
-        """Return the values of the columns, and how to check them, as arguments of the checks."""
-        file = self.parse_cells(file)
-        names = self.found_in(file).names
-        _check_present(names, file)
-        without = {} if required else {"context": ", or pass --no-use-context"}
-        if self.prediction and not required:
-            without["reference"] = ", or pass --no-references to score all rows without"
-        plurals = {field: f"{field.removesuffix('s')}s" for field in ("reference", "context", *names)}
-        values: dict[str, Any] = {"references": None, "contexts": None}
-        for field, name in names.items():
-            remedy = f"add it or name another with --{field}-column{without.get(field, '')}"
-            values[plurals[field]] = file.column(name, remedy=remedy)
-        titles = {plurals[field]: name for field, name in names.items()}
-
-        def where(column: str) -> Where:
-            return file.where(titles.get(column, column))
-
-        return {**values, "use_context": self.context is not None, "where": where}
-
-    def found_in(self, file: RecordFile) -> Columns:
-        """Return the names with which a file calls these columns: a default name may be in the plural.
-
-        Raises:
-            ValueError: there are columns of both names, and nobody named one.
-        """
-        first, found = file.rows[0], dict[str, Any]()
-        for field in ("reference", "context", "prediction"):
-            if getattr(self, field) != field:
-                continue
-            matching = [name for name in (field, f"{field}s") if name in first]
-            if len(matching) > 1 and field in self.unnamed:
-                fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
-                raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
-            if matching:
-                found[field] = matching[0]
-        return replace(self, **found)
-
-    def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
-        """Return a CSV or TSV file with lists and objects for the cells that hold such; see :class:`CellKinds`.
-
-        Args:
-            file: a file, or some rows of it.
-            kinds: of the rows before, if it is a part.
-
-        Raises:
-            ValueError: some cells of a column hold lists or objects, and others texts; named with their lines.
-        """
-        if not file.in_cells:
-            return file
-        kinds, rows = kinds or CellKinds(), [dict(row) for row in file.rows]
-        for field, name in self.found_in(file).names.items():
-            if name in rows[0] and field != "task":
-                remedy = "write the rows as JSON lines, where types are said"
-                values = kinds.parse([row[name] for row in rows], field, file.where(name), remedy)
-                for row, value in zip(rows, values, strict=True):
-                    row[name] = value
-        return RecordFile(file.path, rows, file.numbers)
-
-
-def _check_present(names: dict[str, str], file: RecordFile) -> None:
-    """Raise ValueError where the first row lacks several columns, which one message names together."""
-    first = file.rows[0]
-    missing = {field: name for field, name in names.items() if get_field(first, name, _MISSING) is _MISSING}
-    if len(missing) > 1:
-        lacking, present = (", ".join(map(repr, columns)) for columns in (missing.values(), first))
-        options = ", ".join(f"--{field}-column" for field in missing)
-        fault = f"columns {lacking} are missing (columns here: {present or 'none'})"
-        raise ValueError(f"{file.line(0)}: {fault}; name them with {options}")
 
 
 # Files
@@ -258,7 +67,7 @@ def read_rows(path: str | os.PathLike[str]) -> RecordFile:
     """Read a whole file; formats and errors as for :func:`read_records`.
 
     Raises:
-        ValueError: also where it is too large to be held in memory.
+        ValueError: also if the file is too large to be held in memory.
     """
     records, size = [], 0
     for record in read_records(path):
@@ -271,15 +80,15 @@ def read_rows(path: str | os.PathLike[str]) -> RecordFile:
 
 
 def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[RecordFile]:
-    """Read a file ``size`` rows at a time, or fewer large ones; formats and errors as for :func:`read_records`."""
+    """Yield ``size`` rows of a file at a time, or fewer large ones; formats as for :func:`read_records`."""
     chunk: list[Record] = []
-    held = 0
+    chunk_bytes = 0
     for record in read_records(path):
         chunk.append(record)
-        held += _bytes_of(record.values)
-        if len(chunk) == size or held > _LARGEST_CHUNK:
+        chunk_bytes += _bytes_of(record.values)
+        if len(chunk) == size or chunk_bytes > _LARGEST_CHUNK:
             yield _record_file(path, chunk)
-            chunk, held = [], 0
+            chunk, chunk_bytes = [], 0
     if chunk:
         yield _record_file(path, chunk)
 
@@ -290,22 +99,25 @@ def _record_file(path: str | os.PathLike[str], records: Sequence[Record]) -> Rec
 
 
 def _bytes_of(value: Any) -> int:
-    """Return about how many bytes a value takes in memory."""
+    """Estimate the bytes that a value takes in memory."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return sys.getsizeof(value) + sum(map(_bytes_of, parts))
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
-    """Yield the rows of a file, whose name says its format.
+    """Yield the rows of a file in the format that follows from its name.
 
-    ``*.parquet``: Parquet. A folder: a data set that ``datasets`` saved (``save_to_disk``). ``*.gz``: as what
-    follows, compressed. ``*.csv``: a header with the names of the columns, then one record per row; all cells are
-    texts. ``*.tsv``: the same, but a cell is what stands between tabs, and quotes are letters. ``*.json``,
-    ``*.jsonl``: one JSON object per line, in UTF-8, or a JSON list of objects, which is read whole. Any other
-    name: JSON if the first line begins with a brace or a bracket, else CSV or TSV.
+    - A folder is a data set that ``datasets`` saved (``save_to_disk``), and ``*.parquet`` is Parquet.
+    - ``*.csv`` has a header with the names of the columns, then one record per row; all cells are texts.
+    - ``*.tsv`` is the same with tabs between cells, and quotes are letters.
+    - ``*.json`` and ``*.jsonl`` have one JSON object per line, in UTF-8, or a JSON list of objects, which is read
+      whole.
+    - A file of any other name is JSON if its first line begins with a brace or a bracket, else CSV or TSV.
+
+    The text formats may be compressed (``*.gz``).
 
     Raises:
-        ValueError: something is no row, named with file and line; or there are no rows.
+        ValueError: the file has no rows or cannot be read as such; file and line are named.
     """
     name = os.fspath(path)
     records: Iterator[Record]
@@ -326,13 +138,13 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
 
 
 def delimiter_of(name: str) -> str | None:
-    """Return what separates the cells of a file, by its name; None: it is no CSV or TSV file."""
+    """Return the delimiter that follows from a file's name, or None if it is no name of a CSV or TSV file."""
     name = name.lower().removesuffix(".gz")
     return "," if name.endswith(".csv") else "\t" if name.endswith(".tsv") else None
 
 
 def dialect_of(delimiter: str) -> dict[str, Any]:
-    """Return how module ``csv`` reads and writes cells between these; between tabs quotes are letters."""
+    """Return the arguments of readers and writers of module ``csv``."""
     if delimiter == "\t":
         return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None, "lineterminator": "\n"}
     # Lines end with CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
@@ -364,7 +176,7 @@ def _text_records(name: str) -> Iterator[Record]:
 
 
 def _delimiter_in(start: bytes, name: str) -> str | None:
-    """Return what separates the cells of a file, by its name or else its first line; None: it is JSON."""
+    """Return the delimiter of a file by its name or else its first line, or None if it is JSON."""
     delimiter = delimiter_of(name)
     header = start.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     if delimiter or name.lower().removesuffix(".gz").endswith(_JSON) or not header or header[0] in "{[":
@@ -419,26 +231,26 @@ def _list_records(file: Any, name: str) -> Iterator[Record]:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ValueError(f"{name}:{line}: not UTF-8; convert the file") from None
     decode = json.JSONDecoder(object_pairs_hook=_object_of).raw_decode
-    sign = _LIST_BEGIN.match(text)
+    separator = _LIST_BEGIN.match(text)
     number = begin = 0
-    while sign and "]" not in sign[0]:
-        number, begin = number + text.count("\n", begin, sign.end()), sign.end()
+    while separator and "]" not in separator[0]:
+        number, begin = number + text.count("\n", begin, separator.end()), separator.end()
         try:
             value, end = decode(text, begin)
-            sign = _ENTRY_END.match(text, end)
-            if sign is None:
+            separator = _ENTRY_END.match(text, end)
+            if separator is None:
                 raise json.JSONDecodeError("Expecting ',' or ']'", text, end)
         except (ValueError, RecursionError) as error:
             line = getattr(error, "lineno", number + 1)
             raise ValueError(f"{name}:{line}: {_json_fault(error)}") from None
         yield Record(number, _checked_object(value, f"{name}:{number + 1}"))
-    if sign and sign.end() < len(text):
-        line = text.count("\n", 0, sign.end()) + 1
+    if separator and separator.end() < len(text):
+        line = text.count("\n", 0, separator.end()) + 1
         raise ValueError(f"{name}:{line}: not JSON: more text after the end of the list; remove it")
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a JSON object, in which no key may stand twice."""
+    """Make a dict of the pairs of a JSON object; a key that stands twice is a ValueError."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -456,7 +268,7 @@ def _checked_object(value: Any, where: str) -> dict[str, Any]:
 def _json_fault(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error.msg} (character {error.colno})"
-    # Others are a key that stands twice, and an integer of thousands of digits.
+    # Other errors are a key that stands twice and an integer of thousands of digits.
     return f"not JSON: {'nested too deeply' if isinstance(error, RecursionError) else error}"
 
 
@@ -464,7 +276,12 @@ def _json_fault(error: Exception) -> str:
 
 
 class _Lines:
-    """The lines of a text file, counted: in all, and before the row that is being read."""
+    """The lines of a text file.
+
+    Attributes:
+        count: number of lines read.
+        before_row: number of lines before the row that is being read.
+    """
 
     def __init__(self, file: Any, name: str) -> None:
         self._file, self._name = io.TextIOWrapper(file, "utf-8", newline=""), name
@@ -502,7 +319,7 @@ def _cell_records(file: Any, name: str, delimiter: str) -> Iterator[Record]:
         if not cells:
             first_blank = first_blank or lines.count
             continue
-        # Where there is one column, a blank line may be meant as a blank cell.
+        # In a file of one column a blank line may be meant as a blank cell.
         if first_blank and len(columns) == 1:
             or_quotes = "" if delimiter == "\t" else '; a blank cell is ""'
             raise ValueError(f"{name}:{first_blank}: the line is blank; remove it{or_quotes}")
@@ -514,7 +331,7 @@ def _cell_records(file: Any, name: str, delimiter: str) -> Iterator[Record]:
 
 
 def _cells(lines: _Lines, delimiter: str) -> Iterator[list[str]]:
-    """Yield the cells of each row; of a blank line none."""
+    """Yield the list of cells of each row, which is empty for a blank line."""
     csv.field_size_limit(LONGEST_LINE)  # The default limit of 131,072 characters is too low for contexts.
     try:
         for cells in csv.reader(lines, strict=True, **dialect_of(delimiter)):
@@ -526,7 +343,7 @@ def _cells(lines: _Lines, delimiter: str) -> Iterator[list[str]]:
 
 
 def _check_names(columns: Sequence[str], where: str = "") -> None:
-    """Raise ValueError where a dict would keep only the last of several columns."""
+    """Raise ValueError if columns share a name, as a dict would keep only the last of them."""
     if len(set(columns)) < len(columns):
         raise ValueError(f"{where}several columns have one name, in {', '.join(map(repr, columns))}")
 
@@ -555,7 +372,7 @@ def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded_bytes(array: Any) -> int:
-    """Return about how many bytes the values of an Arrow array take as Python objects."""
+    """Estimate the bytes that the values of an Arrow array take as Python objects."""
     from pyarrow import compute, types
 
     kind = array.type
@@ -583,7 +400,7 @@ def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _readable(name: str, kind: str) -> Iterator[None]:
-    """Turn every exception in the block into a fault of the input, whatever the library calls it."""
+    """Turn every exception in the block into a ValueError, as libraries raise many kinds for a damaged file."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Rows written: a file has the format of its name, and stands beside its target until it is complete."""
+"""Writing of rows in the format of a file's name; the target is replaced when the file is complete."""
 
 import csv
 import gzip
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.atomic import temporary_folder
-from mars_score.data.reading import RecordFile, delimiter_of, dialect_of
+from mars_score.data.columns import RecordFile
+from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import whole
 
 STDOUT = "-"  # as a name of an output
 RUN_PREFIX = ".mars-run-"
-_ROW_GROUP_SIZE = 4096  # rows of Parquet files
-_ROW_GROUP_BYTES = 2**26  # of the same rows as JSON
+_ROW_GROUP_SIZE = 4096  # rows of a row group of Parquet files, at most
+_ROW_GROUP_BYTES = 2**26  # bytes of a row group as JSON, at most
 _NOT_IN_TSV = "\t\n\r"
 
 
@@ -31,7 +32,7 @@ def plain(value: Any) -> Any:
     """Return a value as JSON holds it: NaN and infinities as None, decimals as floats, dates in ISO 8601.
 
     Raises:
-        TypeError: JSON cannot hold it.
+        TypeError: JSON cannot hold the value.
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
@@ -47,7 +48,7 @@ def plain(value: Any) -> Any:
 
 
 def row_line(row: dict[str, Any]) -> str:
-    """Write a row as one line of JSON; what UTF-8 cannot hold is escaped.
+    """Write a row as one line of JSON; characters that UTF-8 cannot hold are escaped.
 
     Raises:
         TypeError: JSON cannot hold a value.
@@ -60,8 +61,7 @@ def row_line(row: dict[str, Any]) -> str:
             fault = "a value that is nested too deeply" if isinstance(error, RecursionError) else error
             raise TypeError(f"column {name!r} cannot be written as JSON: {fault}; leave it out") from None
     line = json.dumps(values, ensure_ascii=False)
-    is_whole = whole(line) == line
-    return (line if is_whole else json.dumps(values)) + "\n"
+    return (line if whole(line) == line else json.dumps(values)) + "\n"
 
 
 # Files
@@ -69,7 +69,7 @@ def row_line(row: dict[str, Any]) -> str:
 
 @contextmanager
 def run_folder(out: str | None) -> Iterator[Path]:
-    """Make a folder for what a run computes, beside its output if that is a file; it is removed at the end."""
+    """Make a temporary folder for the results of a run, beside its output if that is a file."""
     parent = None
     if out is not None and not is_stream(out):
         target = Path(os.path.realpath(out))
@@ -83,7 +83,7 @@ def run_folder(out: str | None) -> Iterator[Path]:
 
 
 def is_stream(out: str) -> bool:
-    """Tell whether an output is no file that can be replaced: standard output, /dev/stdout, a pipe."""
+    """Tell whether an output cannot be replaced as a file can: standard output, /dev/stdout, a pipe."""
     path = Path(os.path.abspath(out))
     device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
     return out == STDOUT or device or (path.exists() and not path.is_file() and not path.is_dir())
@@ -93,7 +93,7 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
     """Write rows as lines of JSON, convert them to the format of ``out``, and move the file there.
 
     Raises:
-        OSError: the output, which it names, cannot be written.
+        OSError: the output cannot be written; its path is named.
     """
     lines = (row_line(row).encode() for row in rows)
     try:
@@ -118,10 +118,10 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
 
 
 def convert(rows: Path, out: str) -> Path:
-    """Return a file with these rows (JSONL) in the format of ``out``: Parquet, CSV, TSV, JSONL, perhaps .gz.
+    """Convert a JSONL file to the format of ``out`` (Parquet, CSV, TSV, JSONL, perhaps .gz); return the new file.
 
     Raises:
-        ValueError: Parquet cannot hold them.
+        ValueError: Parquet cannot hold the rows.
     """
     name = out.lower()
     converted = rows.with_name("converted")
@@ -145,7 +145,7 @@ def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
-    """Write a header and one record per row; values that are no strings as JSON, None as an empty cell."""
+    """Write a header and one record per row, with JSON for values other than strings and None."""
     columns = list(dict.fromkeys(name for row in _rows_in(rows) for name in row))
     with opened(path, "wt", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, **dialect_of(delimiter))
@@ -196,8 +196,8 @@ class Writable:
 
     Args:
         out: the file.
-        added: columns that it has besides those of the rows.
-        folder: for a Parquet file of the rows, as only writing one tells whether Parquet can hold them.
+        added: names of columns that the run adds to those of the rows.
+        folder: for a trial Parquet file, as only writing one shows whether Parquet can hold the rows.
     """
 
     def __init__(self, out: str, added: Sequence[str], folder: Path) -> None:
@@ -208,7 +208,7 @@ class Writable:
         """Check the next rows.
 
         Raises:
-            TypeError, ValueError: they cannot be written.
+            TypeError, ValueError: the rows cannot be written.
         """
         lines = []
         for index, row in enumerate(file.rows):
@@ -229,10 +229,10 @@ class Writable:
                 sink.writelines(lines)
 
     def finish(self) -> None:
-        """Check what only all rows tell.
+        """Check the rows together, as the types of Parquet columns depend on all of them.
 
         Raises:
-            ValueError: they cannot be written.
+            ValueError: the rows cannot be written.
         """
         if self._trial:
             convert(self._trial, self._out).unlink()

@@ -1,14 +1,13 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
-In the order in which data flows: ``sets``, ``metrics``, ``agreement`` (with attacks, by
-``mars_score.stats``), ``evaluation`` (all of it), ``report``. ``reference_survey`` describes the references
-of a data set.
+Data flows from ``sets`` through ``metrics`` and ``agreement`` (with attacks) to ``report``; ``evaluation`` runs it
+all. ``reference_survey`` describes the references of a data set.
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
 >>> result = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
 >>> result.sets["rated"].pearson("mars")  # doctest: +SKIP
 
-Any object with a ``score`` method is a metric, too: :class:`mars_score.meta.metrics.base.OwnMetric`.
+Any object with a ``score`` method is a metric, too; see :class:`mars_score.meta.metrics.base.OwnMetric`.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How well the scores of each metric agree with people, also under attack, and whether MARS agrees better."""
+"""Agreement of metrics with people: correlations, attacks on candidates, and MARS against the other metrics."""
 
 import hashlib
 import math
@@ -28,10 +28,10 @@ from mars_score.stats.resampling import Floats, Interval
 from mars_score.text import sentences
 
 MARS = "mars"  # the metric that the others are compared with
-_TIE = 1e-5  # A mean over words in another order differs by rounding, relative to its size by less than this.
+_TIE = 1e-5  # A mean over the same words in another order differs by less than this share, by rounding.
 
 
-# Attacks: changed candidates, which a good metric scores below the text that they were made from (Table 4)
+# Attacks: changed candidates, which a good metric scores below the original ones (the paper's Table 4)
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Attacked:
 
     Attributes:
         indices: of the rows that could be attacked.
-        rows: these rows with the attack in place of the candidate.
-        skipped: number of the other rows.
+        rows: these rows with the attack as candidate.
+        skipped: number of rows that could not be attacked.
     """
 
     indices: tuple[int, ...]
@@ -50,7 +50,7 @@ class Attacked:
 
 
 def reorder(row: Row, generator: random.Random) -> str | None:
-    """Shuffle half of the candidate's tokens; None below four tokens or where all are equal."""
+    """Shuffle half of the candidate's tokens; return None if it has fewer than four or all are equal."""
     tokens = row.candidate.split()
     if len(tokens) < 4 or len(set(tokens)) == 1:
         return None
@@ -65,7 +65,7 @@ def reorder(row: Row, generator: random.Random) -> str | None:
 
 
 def retrieve(row: Row, generator: random.Random) -> str | None:
-    """Choose a sentence of the context, not the candidate itself; None where it has fewer than three."""
+    """Choose a sentence of the context other than the candidate; return None if it has fewer than three."""
     texts = sentences(row.context)
     candidate = row.candidate.lower().split()
     others = [text for text in dict.fromkeys(texts) if text.lower().split() != candidate]
@@ -76,7 +76,7 @@ ATTACKS: Mapping[str, Callable[[Row, random.Random], str | None]] = {"reorder": 
 
 
 def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
-    """Attack each row that can be; what a row becomes depends on its texts and the seed alone."""
+    """Attack each row that can be attacked; the result of a row depends on its texts and the seed alone."""
     indices, attacked = [], []
     for index, row in enumerate(rows):
         key = repr((name, row.candidate, row.references, row.context, seed)).encode("utf-8", "surrogatepass")
@@ -96,11 +96,11 @@ class MetricScores:
     """The scores of a metric on a set.
 
     Attributes:
-        metric: names itself and says how it uses texts.
-        scores: (items,); NaN where the metric gave none.
+        metric: the metric.
+        scores: (items,).
         attacked: by attack, (attacked rows,).
         signature: of variants of MARS.
-        failure: why there are no scores (all are NaN); None otherwise.
+        failure: why there are no scores, so that all are NaN; else None.
     """
 
     metric: Metric
@@ -115,7 +115,7 @@ class Robustness:
     """A metric under an attack, over the items that could be attacked.
 
     Attributes:
-        share: of items whose candidate scores above its attack; ties count as failures.
+        share: of items whose candidate scores above its attack, without ties.
         n: number of items.
         before: Pearson's r of the candidates' scores with the ratings.
         after: Pearson's r of the attacks' scores with the same ratings.
@@ -136,8 +136,8 @@ class Agreement:
         interval: of Pearson's r at the main level, from resamples of groups.
         per_system: Pearson's r over the items of each system (the paper's Table 3).
         system_intervals: of ``per_system``.
-        mars_better: whether MARS correlates better (Pearson, main level, two-sided), by permutation within groups;
-            None for MARS itself and where MARS was not scored.
+        mars_better: test whether MARS correlates better (Pearson, main level); None for MARS itself and if MARS
+            was not scored.
         robustness: by attack.
     """
 
@@ -158,15 +158,15 @@ def agreements(
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Agreement]:
-    """Compute the agreement of each metric; what is undefined is NaN with its reason.
+    """Compute the agreement of each metric; undefined figures are NaN with a reason.
 
     Args:
         data: the rated candidates.
-        attacks: of their rows, by name.
+        attacks: on their rows, by name.
         metrics: scores by metric.
-        level: of intervals and tests; "within_groups" if ratings compare within a group only.
+        level: of intervals and tests; "within_groups" if ratings are comparable within a group only.
         resamples: of intervals and tests.
-        seed: of both.
+        seed: of intervals and tests.
     """
     draws = {"resamples": resamples, "seed": seed}
     rated = {
@@ -207,7 +207,6 @@ def _coefficients(scores: Floats, data: RatedSet) -> dict[Level, dict[Coefficien
 def _system_agreement(
     scores: Floats, data: RatedSet, system: str, draws: Mapping[str, int]
 ) -> tuple[Estimate, Interval]:
-    """Return Pearson's r over the items of a system, and its interval."""
     kept = [other == system for other in data.systems]
     scores, ratings, groups = scores[kept], list(compress(data.ratings, kept)), list(compress(data.groups, kept))
     interval = bootstrap_interval(at_level(scores, ratings, "items", groups=groups), **draws)
@@ -224,7 +223,7 @@ def _robustness(scores: Floats, after: Floats, data: RatedSet, attacked: Attacke
 
 
 def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
-    """Compute how well raters agree with each other: Krippendorff's alpha of intervals, by aspect.
+    """Compute Krippendorff's alpha of raters (on an interval scale) by aspect.
 
     With several aspects "mean" is the alpha of each rater's mean over them, as in the paper's Table 2; the n-th
     ratings of all aspects count as one rater's. An alpha is NaN if no item has two ratings, or if all ratings are
@@ -241,7 +240,7 @@ def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
 
 
 def _mean_ratings(item: SingleRatings, aspects: Sequence[str]) -> list[float]:
-    """Return each rater's mean over all aspects; none if an aspect lacks raters."""
+    """Return each rater's mean over all aspects, or [] if not all aspects have the same number of raters."""
     lists = [item.get(aspect, ()) for aspect in aspects]
     if len({len(ratings) for ratings in lists}) > 1:
         return []

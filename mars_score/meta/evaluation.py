@@ -1,4 +1,4 @@
-"""The whole of a meta-evaluation: sets, metrics and attacks make one frozen result."""
+"""A whole meta-evaluation, from sets, metrics and attacks to one frozen result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -32,7 +32,7 @@ class SetResult:
 
     Attributes:
         data: the set.
-        level: of the main figures; "within_groups" if ratings compare within a group only.
+        level: of the main figures; "within_groups" if ratings are comparable within a group only.
         attacks: by name.
         metrics: scores by metric.
         agreements: by metric.
@@ -47,11 +47,11 @@ class SetResult:
     raters: Mapping[str, float] = field(default_factory=dict)
 
     def pearson(self, metric: str) -> float:
-        """Return Pearson's r at the main level; NaN where it is undefined."""
+        """Return Pearson's r at the main level, or NaN."""
         return self.agreements[metric].coefficients[self.level]["pearson"].value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures; what is undefined is NaN."""
+        """Return all figures, with NaN for undefined ones."""
         return {
             "level": self.level,
             "items": len(self.data.rows),
@@ -77,7 +77,7 @@ class SetResult:
         }
 
     def items(self) -> list[dict[str, Any]]:
-        """Return each item with its scores by metric, and by attack and metric if it was attacked."""
+        """Return each item with its scores by metric, and under each attack that it could be given."""
         data, metrics = self.data, self.metrics.items()
         labels = zip(data.ids, data.groups, data.systems, data.ratings, strict=True)
         items: list[dict[str, Any]] = [
@@ -116,13 +116,13 @@ class MetaEvaluation:
         }
 
     def failures(self) -> list[str]:
-        """Say of each metric without scores why it has none."""
+        """List the metrics without scores, with the reasons."""
         metrics = [metric for result in self.sets.values() for metric in result.metrics.values()]
         failures = (f"{metric.metric.title}: {metric.failure}" for metric in metrics if metric.failure)
         return list(dict.fromkeys(failures))
 
     def notices(self) -> list[str]:
-        """Say what was left out of each set, or is missing in it."""
+        """List what was left out of each set or is missing in it."""
         return [f"{name}: {notice}" for name, result in self.sets.items() for notice in result.data.notices]
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,13 +144,13 @@ def meta_evaluate(
 ) -> MetaEvaluation:
     """Measure how well metrics agree with people.
 
-    A run that was stopped continues if it has the same store: models do not compute anything again.
+    A stopped run continues if it has the same store, as model outputs are kept there.
 
     Args:
         sets: rated candidates; see :func:`mars_score.meta.sets.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
             (see :class:`mars_score.meta.metrics.base.Scoring`).
-        within_groups: names of sets whose ratings compare within a group only.
+        within_groups: names of sets whose ratings are comparable within a group only.
         attacks: names of :data:`ATTACKS`.
         resamples: of intervals and tests, at least 1.
         seed: of attacks, intervals and tests.
@@ -159,8 +159,8 @@ def meta_evaluate(
             :class:`mars_score.MarsScorer`.
 
     Raises:
-        ValueError, TypeError: an unknown name, no sets, two different metrics of one name, a setting or number
-            that is unknown or out of range.
+        ValueError, TypeError: there are no sets, two different metrics share a name, or a name, setting or number
+            is unknown or out of range.
     """
     if not sets:
         raise ValueError("no data sets to evaluate on; give at least one")
@@ -182,7 +182,7 @@ def meta_evaluate(
 
 
 def _make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
-    """Make the metrics, by name; ValueError if two different ones have the same name."""
+    """Make the metrics, by name; raise ValueError if two different ones share a name."""
     made: dict[str, Metric] = {}
     sources: dict[str, str | Scoring] = {}
     for source in metrics:
@@ -206,8 +206,8 @@ def _with_raters(result: SetResult) -> SetResult:
 def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -> MetricScores:
     """Score the candidates of a set and their attacks.
 
-    If a metric is not available (a package, data or a model is missing) or fails, its scores are NaN and the
-    result says why, so that the other metrics are still evaluated.
+    If the metric fails or lacks a package, data or a model, the scores are NaN and ``failure`` says why, so that
+    the other metrics are still evaluated.
     """
     parts = [data.rows, *(attacked.rows for attacked in attacks.values())]
     rows = [row for part in parts for row in part]
@@ -221,7 +221,7 @@ def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -
             scores[:] = score_rows(metric, rows, data.corpus)
     except (ModelUnavailableError, ImportError) as error:
         failure = " ".join(str(error).split())
-    except Exception as error:  # A user's metric must not take hours of the other metrics' work with it.
+    except Exception as error:  # A user's metric that fails must not cost hours of work of the other metrics.
         failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
     of_items, *attacked = np.split(scores, np.cumsum([len(part) for part in parts[:-1]]))
     return MetricScores(metric, of_items, dict(zip(attacks, attacked, strict=True)), signature, failure)
@@ -232,7 +232,7 @@ def score_rows(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> li
 
     Raises:
         ModelUnavailableError, ImportError: a model, data or a package is missing.
-        ValueError: the metric gave another number of scores than there are rows.
+        ValueError: the metric did not give one score per row.
     """
     written = list(dict.fromkeys(row for row in rows if row.candidate.strip()))
     metric.models.runtime.report(metric.title, 0, len(written))

@@ -1,4 +1,4 @@
-"""Survey of the references of a data set: figures by row, their means, and the rows to look at."""
+"""Survey of the references of a data set: figures of each row, their means, and rows that need a look."""
 
 import math
 from collections import Counter
@@ -20,7 +20,7 @@ from mars_score.text import copied_share, one_line, plain_words, split_words, wi
 
 DISAGREE = 0.3  # Two references with a lower cosine disagree.
 DUPLICATE = 0.95  # Two references with this cosine or a higher one say the same.
-# Figures of a row: means over its texts or pairs of texts, NaN where there are none.
+# Figures of a row, which are means over its texts or pairs of texts, or NaN if it has none.
 FIGURES = {
     "words": "words of a reference",
     "copied": "share of its words that it copies from the context, in runs of five",
@@ -28,8 +28,8 @@ FIGURES = {
     "lexical": "diversity of words (one minus Jaccard's index of two references)",
     "embedding": "diversity in embedding (one minus the cosine of two references)",
 }
-_SHOWN = 10  # rows of a kind
-_LONG = 200  # characters
+_SHOWN = 10  # rows of a table, at most
+_LONG = 200  # characters of a text in a table, at most
 Cosine = Callable[[str, str], float]
 
 
@@ -40,7 +40,7 @@ class ReferenceRow:
     Attributes:
         row: counted from 0.
         references: of the row.
-        words: this and the next four are described in :data:`FIGURES`.
+        words: see :data:`FIGURES` for this and the next four.
         lowest_cosine: of two references.
         duplicates: pairs of references whose cosine is at least :data:`DUPLICATE`, by index.
     """
@@ -62,7 +62,7 @@ def reference_row(index: int, row: Example, cosine: Cosine, config: PlusConfig) 
     Args:
         index: of the row.
         row: its references and context.
-        cosine: of two texts, which are references or windows of the context.
+        cosine: function of two texts, which are references or windows of the context.
         config: sizes of windows and of copied runs.
     """
     references, parts = row.references, windows(row.context, config.window_words)
@@ -94,8 +94,8 @@ class ReferenceSurvey:
 
     Attributes:
         rows: in input order.
-        encoder: name and revision of the model that the cosines are by.
-        ratings: of the references of each row, by people, NaN where there is none; empty without ratings.
+        encoder: name and revision of the encoder.
+        ratings: by people, of the references of each row, with NaN for missing ones; empty if no row has any.
     """
 
     rows: tuple[ReferenceRow, ...]
@@ -104,18 +104,18 @@ class ReferenceSurvey:
 
     @property
     def best(self) -> list[int]:
-        """Return for each row the index of the reference that people rate highest, the first of equals."""
+        """Return the index of the reference of each row with the highest rating, the first of equals."""
         return [int(np.nanargmax(row)) for row in self.ratings]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; what is undefined is None."""
+        """Return plain data for JSON, with None for NaN."""
         rows = [plain(asdict(row)) for row in self.rows]
         for row, ratings, best in zip(rows, self.ratings, self.best, strict=False):
             row.update(ratings=plain(ratings), best=best)
         return {"rows": rows, "encoder": self.encoder}
 
     def tables(self) -> list[Table]:
-        """Tabulate means over rows, and the rows to look at."""
+        """Tabulate means over rows, and rows that need a look."""
         repeated = [row for row in self.rows if row.duplicates]
         disagreeing = [row for row in self.rows if row.lowest_cosine < DISAGREE]
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
@@ -144,7 +144,7 @@ class ReferenceSurvey:
         return [table for table in tables if table.rows]
 
     def _rating_table(self) -> Table:
-        """Tabulate the mean rating of the references at each place, and of the best of each row."""
+        """Tabulate the mean rating of first references, of second ones and so on, and of the best of each row."""
         best = self.best
         lines = []
         for place, column in enumerate(zip_longest(*self.ratings, fillvalue=math.nan)):
@@ -164,7 +164,7 @@ def check_ratings(
     """Return the ratings of the references of each row, NaN for None.
 
     Raises:
-        ValueError: a row has not one number (or None) for each reference, or no number at all.
+        ValueError: a row lacks a number (or None) for a reference, or has no number at all.
     """
     checked = []
     for index, (row, texts) in enumerate(zip(ratings, references, strict=True)):
@@ -189,14 +189,14 @@ def survey_references(
     """Describe the references of all rows by the encoder of a scorer.
 
     Args:
-        scorer: holds the encoder, and sizes of windows and copied runs unless its variant has none.
+        scorer: has the encoder, and sizes of windows and copied runs if its variant uses them.
         references: as for :meth:`MarsScorer.score`; equal ones are near-duplicates.
         contexts: as for :meth:`MarsScorer.score`.
-        ratings: of the references of each row, by people; None: there are none.
+        ratings: of the references of each row, by people.
         where: names a row's ratings in errors.
 
     Raises:
-        TypeError, ValueError: bad input, named with its row; no rows.
+        TypeError, ValueError: bad input, whose row is named, or no rows.
         ModelUnavailableError: the encoder cannot be loaded.
     """
     settings = dict(scorer.settings.items())
@@ -205,7 +205,7 @@ def survey_references(
     if not examples:
         raise ValueError("there are no rows")
     rated = () if ratings is None else check_ratings(ratings, all_references, where)
-    # check_examples drops references that are equal; here they count as near-duplicates.
+    # check_examples drops equal references, which here count as near-duplicates.
     rows = [replace(row, references=texts) for row, texts in zip(examples, all_references, strict=True)]
     config = PlusConfig(**{name: settings[name] for name in ("window_words", "copied_words") if name in settings})
     texts = {text for row in rows for text in (*row.references, *windows(row.context, config.window_words))}

@@ -1,4 +1,4 @@
-"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others."""
+"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), and MARS against the other metrics."""
 
 import json
 import math
@@ -29,10 +29,10 @@ _ATTACKS = {
 
 
 def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
-    """Write ``report.md``, its figures as ``results.json``, and ``scores/SET.jsonl`` of every item.
+    """Write ``report.md``, its figures as ``results.json``, and the scores of all items as ``scores/SET.jsonl``.
 
     Returns:
-        The path of the report. The folder is made where it is missing.
+        The path of the report.
     """
     folder = Path(folder)
     (folder / "scores").mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def _markdown(evaluation: MetaEvaluation) -> str:
 
 
 def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
-    """Yield lines: what was evaluated, what was left out, and how metrics use texts."""
+    """Yield lines on the sets and metrics, on what was left out, and on how metrics use texts."""
     results = evaluation.sets.values()
     items = sum(len(result.data.rows) for result in results)
     groups = sum(len(set(result.data.groups)) for result in results)
@@ -79,7 +79,7 @@ def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
 
 
 def rater_lines(evaluation: MetaEvaluation) -> Iterator[str]:
-    """Yield a sentence for each set with single ratings: how well its raters agree with each other."""
+    """Yield a sentence on the agreement between raters for each set with single ratings."""
     for name, result in evaluation.sets.items():
         if result.raters:
             alphas = (f"{number(alpha, 2)} ({aspect})" for aspect, alpha in result.raters.items())
@@ -93,7 +93,7 @@ def _metric_table(
     value: Callable[[SetResult, str], float],
     show: Callable[[float], str] = number,
 ) -> Table:
-    """Tabulate a value of each metric on each set, and its mean over the sets with a value."""
+    """Tabulate a value of each metric on each set, and its mean over the sets where it is defined."""
     rows = []
     for name, metric in evaluation.titles.items():
         values = [value(result, name) for result in evaluation.sets.values()]
@@ -102,7 +102,7 @@ def _metric_table(
 
 
 def main_table(evaluation: MetaEvaluation) -> Table:
-    """Tabulate Pearson's r at each set's main level, and how many items it rests on: what to look at first."""
+    """Tabulate Pearson's r at each set's main level, and the number of items."""
     within = [name for name, result in evaluation.sets.items() if result.level == "within_groups"]
     exceptions = f" ({', '.join(within)}: within groups)" if within else ""
     note = f"Pearson correlation with the human ratings over all items{exceptions}. "
@@ -130,7 +130,7 @@ def _coefficient_table(evaluation: MetaEvaluation, level: Level, coefficient: Co
 
 
 def _with_interval(value: float, ends: Interval) -> str:
-    """Write a value with the ends of its interval: "0.12 [-0.03, 0.27]"."""
+    """Write a value with the ends of its interval, such as "0.12 [-0.03, 0.27]"."""
     return MISSING if math.isnan(value) else f"{value:.2f} [{number(ends.low, 2)}, {number(ends.high, 2)}]"
 
 
@@ -145,7 +145,6 @@ def _intervals_table(evaluation: MetaEvaluation) -> Table:
 
 
 def _system_table(evaluation: MetaEvaluation, set_name: str) -> Table:
-    """Tabulate Pearson's r over the items of each system of a set."""
     result, rows = evaluation.sets[set_name], []
     systems = sorted(set(result.data.systems))
     for name, title in evaluation.titles.items():
@@ -157,7 +156,7 @@ def _system_table(evaluation: MetaEvaluation, set_name: str) -> Table:
 
 
 def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
-    """Tabulate the share of candidates above the attack, and the change of the correlation."""
+    """Tabulate the share of candidates that score above the attack, and the change of Pearson's r."""
     attacked = {name: result.attacks[attack] for name, result in evaluation.sets.items()}
     counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
 
@@ -180,7 +179,6 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
 
 
 def _difference_table(evaluation: MetaEvaluation) -> Table:
-    """Tabulate MARS minus each metric."""
     rows = []
     for name, title in evaluation.titles.items():
         tests = [test for result in evaluation.sets.values() if (test := result.agreements[name].mars_better)]

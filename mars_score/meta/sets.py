@@ -1,4 +1,4 @@
-"""Files of rated candidates: read, checked, and sampled by whole groups."""
+"""Sets of rated candidates, which are read from files, checked, and sampled by whole groups."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
+from mars_score.data.columns import Columns, RecordFile
 from mars_score.data.frames import get_field
-from mars_score.data.reading import Columns, RecordFile, read_rows
+from mars_score.data.reading import read_rows
 from mars_score.rows import TASKS, Row
 
 
@@ -22,8 +23,8 @@ from mars_score.rows import TASKS, Row
 class RatedColumns:
     """The names of a file's columns; ``doc.question`` is in the objects of a column ``doc``.
 
-    None: nobody named the column. It is called as :data:`DEFAULT_NAMES` says, and a file may do without groups,
-    systems, ids and single ratings; without a name there are no samples and no tasks.
+    A column named None has its name in :data:`DEFAULT_NAMES`, and the file may lack it unless it is the context;
+    samples and tasks are not read without a name.
     """
 
     candidate: str = "candidate"
@@ -52,12 +53,12 @@ class RatedSet:
         rows: candidate, references and context of each item.
         ratings: by people, larger is better.
         groups: labels; items of a group share their context and references, and are not independent.
-        systems: what wrote the candidates.
+        systems: labels of the systems that wrote the candidates.
         ids: labels of the items.
-        corpus: the different references of the whole file, for document frequencies; also for a sample of the
-            file, whose scores are then the same as in the whole.
-        notices: what was left out or is missing, one sentence each.
-        single_ratings: of each item; empty where the file has none.
+        corpus: the different references of the whole file, for document frequencies; a sample of the file keeps
+            it, so that its items score as in the whole.
+        notices: a sentence for each thing that was left out or is missing.
+        single_ratings: of each item; empty if the file has none.
     """
 
     name: str
@@ -77,7 +78,7 @@ class RatedSet:
         return replace(self, **columns)
 
     def sample(self, groups: int) -> RatedSet:
-        """Return at most ``groups`` groups, chosen by the hash of their names, the same in every version."""
+        """Return at most ``groups`` groups, those with the lowest hashes of their names."""
         hashed = {hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest(): group for group in self.groups}
         chosen = {hashed[key] for key in sorted(hashed)[:groups]}
         return self.where([group in chosen for group in self.groups])
@@ -93,12 +94,12 @@ def read_rated_set(
 
     Args:
         path: the file.
-        columns: their names.
-        task: what the contexts are (one of :data:`mars_score.rows.TASKS`) where the column of tasks does not
-            say it; None: as the type of the context says.
+        columns: the names of its columns.
+        task: of items that have none in the file (one of :data:`mars_score.rows.TASKS`); if None, it follows from
+            the type of the context.
 
     Raises:
-        TypeError, ValueError: a fault of the file, with line and column.
+        TypeError, ValueError: the file has a fault; line and column are named.
     """
     columns = columns or RatedColumns()
     file = read_rows(path)
@@ -153,11 +154,11 @@ def read_rated_sets(
     Args:
         paths: the files; the sets are named after them.
         columns: names of their columns.
-        groups: of each file at most so many groups.
-        tasks: what the contexts of a set are, by its name; see :func:`read_rated_set`.
+        groups: the number of groups to sample of each file; if None, all are kept.
+        tasks: the task of a set's items, by name of the set; see :func:`read_rated_set`.
 
     Raises:
-        TypeError, ValueError: a fault of a file, a number or a name.
+        TypeError, ValueError: a file, a number or a name has a fault.
     """
     tasks = tasks or {}
     check_names("task", tasks.values(), TASKS)
@@ -179,7 +180,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
 
 
 def _ratings(file: RecordFile, name: str) -> list[float]:
-    """Return a column of ratings, NaN for a missing one; cells of CSV files hold numbers or are empty."""
+    """Return a column of ratings, with NaN for missing ones (None, or blank cells of CSV files)."""
     if not file.has(name):
         file.column(name, remedy="add the ratings or name their column")
     ratings: list[float] = []
@@ -198,7 +199,7 @@ def _ratings(file: RecordFile, name: str) -> list[float]:
 
 
 def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
-    """Return the single ratings of each item; empty if no item has any, as in CSV files."""
+    """Return the single ratings of each item, or [] if no item has any; CSV files have none."""
     if name is not None:
         if not file.has(name):
             file.column(name, remedy="add the single ratings or name their column")
@@ -225,7 +226,7 @@ def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
 
 
 def _labels(file: RecordFile, columns: RatedColumns, field: str) -> list[str] | None:
-    """Return a column of labels; None if the user has not named it and no row has it."""
+    """Return a column of labels, or None if the user has not named it and no row has it."""
     name = getattr(columns, field)
     if name is None and not file.has(DEFAULT_NAMES[field]):
         return None

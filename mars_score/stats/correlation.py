@@ -1,13 +1,11 @@
-"""How well metric scores agree with human ratings, how surely, and which of two metrics agrees better.
+"""Correlation of metric scores with human ratings, with intervals and tests of two metrics.
 
-An item is one rated text; a group holds the items that share a source (one context, the texts of all systems),
-which are not independent of each other; a system wrote some of the items. Coefficients are Pearson's r,
-Spearman's rho and Kendall's tau-b. What is undefined is NaN with a reason, never an exception. Items without a
-rating are to be left out by the caller: a missing rating (NaN) makes a result undefined.
+An item is one rated text; a group holds the items that share a context, which are not independent of each other;
+a system wrote some of the items. An undefined result is NaN with a reason, never an exception. A missing rating
+(NaN) makes a result undefined, so that callers leave out items without ratings.
 
 Intervals and tests are from resamples of whole groups (Deutsch, Dror and Roth 2021, "A Statistical Analysis of
-Summarization Evaluation Metrics Using Resampling Methods"); for items that are independent of each other each is a
-group.
+Summarization Evaluation Metrics Using Resampling Methods"); independent items are each a group.
 """
 
 import math
@@ -32,16 +30,16 @@ from mars_score.stats.resampling import (
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 Level = Literal["items", "within_groups", "systems"]
-MainLevel = Literal["items", "within_groups"]  # at which there are intervals and tests
+MainLevel = Literal["items", "within_groups"]  # levels with intervals and tests
 
-_FEWEST = 3  # with fewer items a coefficient can only be +-1 (or 0)
-ROUNDING = 1e-12  # values that differ by less, relative to the largest, are equal
+_FEWEST = 3  # With fewer items a coefficient can only be +-1 (or 0).
+_ROUNDING = 1e-12  # Values that differ by less, relative to the largest, are equal.
 _COEFFICIENTS: dict[Coefficient, Any] = {
     "pearson": stats.pearsonr,
     "spearman": stats.spearmanr,
     "kendall": stats.kendalltau,
 }
-# Names of what is compared at each level, and of the values that may all be equal.
+# How reasons name the units of each level, and values that are all equal.
 _LEVELS: dict[Level, tuple[str, str]] = {
     "items": ("items", "all"),
     "within_groups": ("items in groups of two or more", "within every group all"),
@@ -65,8 +63,8 @@ class Rated:
     Attributes:
         scores: (n,).
         ratings: (n,).
-        groups: index of each item's group, (n,); at level "systems" of its system.
-        group_count: number of all groups; at level "within_groups" some have no items that are compared.
+        groups: index of each item's group, (n,), or of each system at level "systems".
+        group_count: number of all groups; at level "within_groups" groups of one item are not compared.
         reason: why there is no coefficient.
     """
 
@@ -93,9 +91,9 @@ def correlation(
 ) -> Estimate:
     """Compute the correlation of a metric's scores with human ratings.
 
-    Level "items": over all items. Level "systems": over the systems, each with the means of its items. Level
-    "within_groups": over all items, but items are compared with items of their own group only, so that a group
-    that is easy for every system counts neither for nor against the metric:
+    Level "items" is over all items, and level "systems" over the means of each system's items. Level
+    "within_groups" compares items only with items of their own group, so that a group that is easy for every
+    system counts neither for nor against the metric:
 
     - Pearson: values are centred by the mean of their group, then pooled.
     - Spearman: values are replaced by their ranks within the group, as fractions (rank - 1/2) / size, centred
@@ -104,7 +102,7 @@ def correlation(
     - Kendall: concordant, discordant and tied pairs are counted within groups and summed, then put into the
       formula of tau-b. A group counts by its number of pairs.
 
-    A group of one item says nothing there and is not in ``n``.
+    Groups of one item do not count at this level, nor in ``n``.
 
     Args:
         scores: (items,) of the metric, larger is better.
@@ -115,7 +113,7 @@ def correlation(
         systems: (items,) labels, strings or integers; needed at level "systems".
 
     Returns:
-        The coefficient; NaN where scores or ratings are not finite or do not vary, or of fewer than 3 items.
+        The coefficient; NaN if scores or ratings are not finite or do not vary, or with fewer than 3 items.
 
     Raises:
         ValueError: lengths differ, or labels are missing.
@@ -126,7 +124,7 @@ def correlation(
         return Estimate(math.nan, n, items.reason)
     if level == "within_groups" and coefficient == "kendall":
         return Estimate(_pooled_kendall(items), n)
-    # Spearman's ranks within groups are pooled as they are, and so are not ranked again.
+    # Ranks within groups are pooled as they are, not ranked again.
     compute = stats.pearsonr if level == "within_groups" else _COEFFICIENTS[coefficient]
     return Estimate(float(compute(items.scores, items.ratings).statistic), n)
 
@@ -171,8 +169,8 @@ def at_level(
 
 def _missing(x: Floats, y: Floats) -> str | None:
     for name, values in (("ratings", y), ("scores", x)):
-        if bad := (~np.isfinite(values)).sum():
-            return f"{bad} of {len(values)} {name} are missing or not finite"
+        if count := (~np.isfinite(values)).sum():
+            return f"{count} of {len(values)} {name} are missing or not finite"
     return None
 
 
@@ -187,15 +185,15 @@ def _undefined(x: Floats, y: Floats, level: Level) -> str | None:
 
 
 def _scaled(values: Floats) -> Floats:
-    """Shift values to mean 0 and divide them by the largest size, so that sums neither overflow nor cancel.
+    """Centre values and divide them by the largest size, so that sums neither overflow nor cancel.
 
-    They become 0 where they differ by rounding alone.
+    Values that differ by rounding alone become 0.
     """
     largest = np.abs(values).max(initial=0.0)
     if not largest:
         return values
     values = values / largest
-    if np.ptp(values) <= ROUNDING:
+    if np.ptp(values) <= _ROUNDING:
         return np.zeros_like(values)
     values = values - values.mean()
     return np.asarray(values / np.abs(values).max())
@@ -207,17 +205,17 @@ def _means(values: Floats, systems: Codes) -> Floats:
 
 
 def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
-    """Centre values within groups, so that their mean is 0 in every group.
+    """Centre values within groups.
 
-    For Pearson: minus the mean of the group, and 0 where only rounding is left. For rank coefficients: ranks
-    within the group as fractions of its size, in (-1/2, 1/2).
+    For Pearson the mean of the group is subtracted. For rank coefficients values become ranks within the group, as
+    fractions of its size in (-1/2, 1/2).
     """
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups)
     if coefficient == "pearson":
         values = _scaled(values)
         centred = values - (np.bincount(groups, values) / sizes)[groups]
-        return np.where(np.abs(centred) > ROUNDING, centred, 0)
+        return np.where(np.abs(centred) > _ROUNDING, centred, 0)
     # Items are ranked by group, then by value; the items of the groups before are subtracted.
     _, codes = np.unique(values, return_inverse=True)
     ranks = stats.rankdata(groups * len(values) + codes) - (np.cumsum(sizes) - sizes)[groups]
@@ -239,12 +237,12 @@ def _pooled_kendall(items: Rated) -> float:
 
 @dataclass(frozen=True)
 class CorrelationTest:
-    """A test of whether the scores of one metric correlate better with the ratings than those of another.
+    """A test of whether one metric correlates better with the ratings than another.
 
     Attributes:
         difference: Pearson's r of the first metric minus that of the second, or NaN.
         p: two-sided, or NaN.
-        n: number of items that the correlations rest on.
+        n: number of items.
         reason: why p is NaN.
     """
 
@@ -255,30 +253,28 @@ class CorrelationTest:
 
 
 def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: int = 0) -> Interval:
-    """Compute the 95 % percentile bootstrap interval of Pearson's r, from resamples of groups with replacement.
+    """Compute the 95 % percentile bootstrap interval of Pearson's r from resamples of groups.
 
-    It is NaN where the correlation is, with fewer than ten groups (at level "within_groups": of two items or
-    more), or where the correlation is undefined in more than half of the resamples. The same seed gives the same
-    digits.
+    It is NaN if the correlation is NaN (at all or in more than half of the resamples), or with fewer than ten
+    groups; at level "within_groups" only groups of two or more items count.
     """
     reason = items.reason or too_few(items.used_groups)
     return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
 
 
 def resampled_pearson(items: Rated, resamples: int = 1000, seed: int = 0) -> Floats:
-    """Return Pearson's r in resamples of groups, (resamples,), NaN where it is undefined."""
+    """Return Pearson's r in resamples of groups with replacement, (resamples,), NaN where it is undefined."""
     return bootstrap(_pearson, _group_sums(items.scores, items), resamples=resamples, seed=seed)
 
 
 def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, seed: int = 0) -> CorrelationTest:
     """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
 
-    Both have the same ratings, groups and level. The metrics swap their standardised scores in randomly chosen
-    groups; p is that of the size of the difference. Standardised scores of both metrics mean the same: they have
-    mean 0 and deviation 1 over the items; at level "within_groups" they are centred by group first. What is tested
-    is that the two metrics could be exchanged, which is a little more than that they correlate equally well. With
-    G groups p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or with fewer than ten groups
-    (see :func:`bootstrap_interval`).
+    Both have the same ratings, groups and level. The metrics swap their standardised scores (mean 0 and deviation
+    1 over the items, which at level "within_groups" are centred by group first) in randomly chosen groups. The
+    null hypothesis is that the two metrics could be exchanged, which is a little more than that they correlate
+    equally well. With G groups p cannot fall below about 1 / 2^G. It is NaN if a correlation is NaN, or with fewer
+    than ten groups (see :func:`bootstrap_interval`).
     """
     n = len(first.scores)
     for name, items in (("first", first), ("second", second)):
@@ -287,7 +283,6 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
     sums, other_sums = (np.array(_group_sums(stats.zscore(items.scores), items)).T for items in (first, second))
 
     def differences(signs: Floats) -> Floats:
-        """Return the differences where the metrics swap the groups whose sign is -1."""
         keep, swap = (1 + signs) / 2, (1 - signs) / 2
         first_sums, second_sums = keep @ sums + swap @ other_sums, swap @ sums + keep @ other_sums
         return _pearson(*first_sums.T) - _pearson(*second_sums.T)
@@ -300,7 +295,7 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
 
 
 def _group_sums(scores: Floats, items: Rated) -> list[Floats]:
-    """Return what each group adds to Pearson's r: its n, x, y, xx, xy, yy, (groups,) each."""
+    """Return the sums of 1, x, y, xx, xy and yy in each group, (groups,) each."""
     x, y = scores, items.ratings
     columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
     return [np.bincount(items.groups, column, items.group_count).astype(np.float64) for column in columns]
@@ -309,7 +304,7 @@ def _group_sums(scores: Floats, items: Rated) -> list[Floats]:
 def _pearson(n: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats, yy: Floats) -> Floats:
     """Compute Pearson's r from sums, (resamples,) each; NaN where scores or ratings do not vary."""
     x_spread, y_spread = (
-        np.where(square - total**2 / n > ROUNDING * square, square - total**2 / n, np.nan)
+        np.where(square - total**2 / n > _ROUNDING * square, square - total**2 / n, np.nan)
         for total, square in ((x, xx), (y, yy))
     )
     return np.asarray(np.clip((xy - x * y / n) / np.sqrt(x_spread * y_spread), -1, 1))

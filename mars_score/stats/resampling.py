@@ -1,4 +1,4 @@
-"""Groups of rows that are not independent, and what resamples of whole groups say of means."""
+"""Resampling of groups of rows that are not independent: intervals and tests of means."""
 
 import math
 import warnings
@@ -15,11 +15,11 @@ Codes = NDArray[np.int64]
 Values = Sequence[float] | NDArray[Any]
 Labels = Sequence[str] | Sequence[int] | NDArray[Any]
 
-# From fewer groups there are no intervals and no p-values: of 95 % intervals of the mean of so many normal groups
-# 46 % cover it with 2 groups, 73 % with 3, 87 % with 5, 90 % with 10.
-FEWEST_GROUPS = 10
-SAME = 1e-9  # statistics that differ by less are equal
-_CHUNK_SIZE = 1_000_000  # numbers per array, at most
+# With fewer groups there are no intervals and no p-values. A 95 % interval of the mean of normal groups covers it
+# in 46 % of cases with 2 groups, 73 % with 3, 87 % with 5 and 90 % with 10.
+_FEWEST_GROUPS = 10
+SAME = 1e-9  # Statistics that differ by less are equal.
+_CHUNK_SIZE = 1_000_000  # numbers per array, at most, as resamples are drawn in parts
 
 
 # Groups
@@ -30,11 +30,11 @@ def label_codes(name: str, labels: Labels | None, count: int) -> Codes:
 
     Args:
         name: of the labels in errors.
-        labels: (items,) strings or integers; None: each item has a label of its own.
+        labels: (items,) strings or integers, or None if each item has a different label.
         count: the number of items.
 
     Raises:
-        ValueError: another number of labels, or labels of another type.
+        ValueError: the number of labels or their type is wrong.
     """
     if labels is None:
         return np.arange(count)
@@ -48,9 +48,9 @@ def label_codes(name: str, labels: Labels | None, count: int) -> Codes:
 
 
 class ContextLabels:
-    """Labels rows by their contexts: rows of one context share a label, a row without a context has its own.
+    """Labels rows by their contexts; a row without a context shares its label with no other.
 
-    Only hashes of the contexts are held, so that the rows of a long file can come in chunks.
+    Only hashes of the contexts are kept, so that the rows of a long file can come in chunks.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class ContextLabels:
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval; where its ends are NaN, ``reason`` says why."""
+    """A confidence interval, with the reason if its ends are NaN."""
 
     low: float = math.nan
     high: float = math.nan
@@ -79,7 +79,7 @@ class Interval:
 
     @classmethod
     def of(cls, values: Floats, confidence: float = 0.95) -> Self:
-        """Return the percentiles of a statistic in resamples; NaN if it is undefined in more than half of them."""
+        """Return the percentiles of a statistic in resamples, or NaN if most of its values are NaN."""
         defined = values[~np.isnan(values)]
         if 2 * len(defined) < len(values):
             return cls(reason=f"undefined in {len(values) - len(defined)} of {len(values)} resamples")
@@ -101,7 +101,7 @@ def check_resampling(resamples: int = 1, confidence: float = 0.95) -> None:
 
 def too_few(groups: int, name: str = "groups") -> str | None:
     """Return why there are no intervals and no p-values, or None."""
-    return f"{groups} {name}, fewer than {FEWEST_GROUPS}" if groups < FEWEST_GROUPS else None
+    return f"{groups} {name}, fewer than {_FEWEST_GROUPS}" if groups < _FEWEST_GROUPS else None
 
 
 def bootstrap(
@@ -110,16 +110,16 @@ def bootstrap(
     """Return a statistic in resamples of groups with replacement, (resamples,).
 
     Args:
-        statistic: of sums over all groups, an array for each of ``group_sums``; NaN where it is undefined.
-        group_sums: what each group adds to a sum, (groups,) each.
+        statistic: a function of the sums over groups, with an array (resamples,) for each of ``group_sums``.
+        group_sums: the sums within each group, (groups,) each.
         resamples: at least 1.
         seed: the same seed gives the same resamples.
     """
-    from scipy import stats  # takes a second, which not every command has to wait
+    from scipy import stats  # imported late, as it takes a second
 
     check_resampling(resamples)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # undefined values are for Interval.of
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # Interval.of handles undefined values.
         result = stats.bootstrap(
             group_sums,
             lambda *drawn, axis: statistic(*(values.sum(axis) for values in drawn)),
@@ -135,12 +135,10 @@ def bootstrap(
 def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: float = 0.95) -> Interval:
     """Compute the percentile bootstrap interval of a mean (Koehn 2004), from resamples of groups.
 
-    Of the differences of two systems' scores, row by row, it is the interval of the difference of their means.
-
     Args:
-        scores: (rows,).
-        groups: labels, (rows,), strings or integers, of rows that are not independent; None: all are.
-        confidence: its coverage.
+        scores: (rows,); differences of two systems' scores give the interval of the difference of their means.
+        groups: labels, (rows,), strings or integers; None if all rows are independent.
+        confidence: coverage of the interval.
 
     Returns:
         The interval; NaN with fewer than ten groups.
@@ -164,8 +162,8 @@ def randomise(
     """Return a statistic where each group is swapped or not, at random, (resamples,).
 
     Args:
-        statistic: of signs, (resamples, groups), -1 for a group that is swapped and 1 for another.
-        groups: their number.
+        statistic: a function of signs, (resamples, groups), with -1 for a group that is swapped and else 1.
+        groups: number of groups.
         resamples: at least 1.
         seed: the same seed gives the same signs.
     """
@@ -179,10 +177,10 @@ def randomise(
 
 
 def permutation_p(permuted: Floats, observed: float) -> float:
-    """Return (count + 1) / (resamples + 1), where count is of values not smaller than the observed one, or NaN.
+    """Return (count + 1) / (resamples + 1) for the count of values that are NaN or not below the observed one.
 
-    It is what ``scipy.stats.permutation_test(permutation_type="samples")`` computes, which takes 4 to 6 times as
-    long and does not count undefined values.
+    ``scipy.stats.permutation_test(permutation_type="samples")`` computes the same, but takes 4 to 6 times as long
+    and does not count NaN.
     """
     return float(((~(permuted < observed - SAME)).sum() + 1) / (len(permuted) + 1))
 
@@ -190,8 +188,8 @@ def permutation_p(permuted: Floats, observed: float) -> float:
 def mean_p(differences: Values, groups: Labels | None = None, *, resamples: int = 10_000, seed: int = 0) -> float:
     """Compute the two-sided p-value of the difference of two means by approximate randomisation (Noreen 1989).
 
-    Both scores of a row (group) are swapped or not, at random; p is the share of swaps with a difference of at
-    least this size, see :func:`permutation_p`.
+    The two scores of all rows of a group are swapped or not, at random; p is the share of swaps with a difference
+    of at least this size, see :func:`permutation_p`.
 
     Args:
         differences: of paired scores, (rows,).
@@ -214,10 +212,10 @@ def mean_p(differences: Values, groups: Labels | None = None, *, resamples: int 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number (Holm 1979): the chance of any false rejection stays below the level.
+    """Adjust p-values for their number (Holm 1979), to keep the chance of any false rejection below the level.
 
     The p-value of rank i (from 0) of m becomes the largest of (m - k) p_k over the ranks k up to i, at most 1. All
-    are NaN where one is.
+    become NaN if one is NaN.
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values)

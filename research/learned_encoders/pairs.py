@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mars_score.data.reading import Columns, read_rows
+from mars_score.data.columns import Columns
+from mars_score.data.reading import read_rows
 from mars_score.learning.training import Floats
 from mars_score.meta.agreement import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta

@@ -1,7 +1,7 @@
-"""The registry of metrics: MARS with its variants, what a user would pick instead, and trivial ones.
+"""The registry of metrics: MARS with its variants, common alternatives, and trivial baselines.
 
 A metric is a subclass of :class:`mars_score.meta.metrics.base.Metric` and a line in ``PEERS``. Variants of MARS
-need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, with ``references=false`` by the
+need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, and ``references=false`` scores by the
 contexts alone. ``naive[MODEL]`` is the paper's baseline with a masked language model.
 """
 
@@ -49,7 +49,7 @@ _BRACKETS = re.compile(r"(mars|naive)\[(.*)\]", re.DOTALL)
 
 
 def parse_names(text: str) -> list[str]:
-    """Split names at commas, but not at those in brackets; raise ValueError for an unknown name."""
+    """Split names at commas outside brackets; raise ValueError for an unknown name."""
     names = [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
     for name in names:
         _check(name)
@@ -57,11 +57,11 @@ def parse_names(text: str) -> list[str]:
 
 
 def make_metric(name: str | Scoring, models: Models) -> Metric:
-    """Make the metric of a name (of :data:`METRICS`, or with brackets: see above), or of a user's object.
+    """Make a metric from a name of :data:`METRICS`, a name with brackets (see above), or a user's object.
 
     Raises:
-        ValueError: an unknown name, or a setting out of range or without effect.
-        TypeError: an unknown setting, or an object without a ``score`` method.
+        ValueError: a name is unknown, or a setting out of range or without effect.
+        TypeError: a setting is unknown, or an object has no ``score`` method.
     """
     from mars_score.meta.metrics.base import MarsVariant, Metric, OwnMetric
 

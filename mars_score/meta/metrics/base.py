@@ -1,4 +1,4 @@
-"""Metrics: their base class, MARS with any settings, objects of users, and the models that all of them share."""
+"""The base class of metrics, MARS with any settings, metrics of users, and the models that all metrics share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Models:
 
 
 class Scoring(Protocol):
-    """What any object needs to be a metric; it may have the attributes of :class:`Metric`, too."""
+    """The method of a user's metric, which may also have the attributes of :class:`Metric`."""
 
     def score(self, rows: Sequence[tuple[str, tuple[str, ...], str]], corpus: Sequence[str]) -> Sequence[float]:
         """Return one score per (candidate, references, context), larger is better; see :meth:`Metric.score`."""
@@ -44,8 +44,8 @@ class Metric(ABC):
     """A metric of the registry.
 
     Attributes:
-        title: as it is written in tables: "ROUGE-L".
-        note: what a reader of a table must know, such as how the context is cut.
+        title: as in tables, such as "ROUGE-L".
+        note: for readers of tables, such as how the context is cut.
         minimum: the lowest value, which a blank candidate gets.
     """
 
@@ -58,19 +58,19 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """Return one score per row, each of which depends on its row and on ``corpus`` alone.
+        """Return one score per row, which depends on its row and on ``corpus`` alone.
 
         Args:
             rows: no candidate is blank.
             corpus: the different references of the whole data set, for document frequencies.
 
         Raises:
-            ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
+            ModelUnavailableError, ImportError: a model, data or a package is missing; the remedy is named.
         """
 
 
 class OwnMetric(Metric):
-    """A user's object with a ``score`` method, whose title is by default the name of its class."""
+    """A user's object with a ``score`` method; its default title is the name of its class."""
 
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
@@ -88,15 +88,15 @@ class OwnMetric(Metric):
 
 
 class MarsVariant(Metric):
-    """MARS with settings of its own, which override those of all metrics; of these it ignores what has no effect.
+    """MARS with changed settings; settings of all metrics that have no effect with these are ignored.
 
     Args:
         models: shared by all metrics.
-        title: as it is written in tables.
+        title: as in tables.
         changes: ``setting=value`` joined by commas; values are JSON, or else strings.
 
     Raises:
-        ValueError, TypeError: a setting that is unknown, out of range or without effect.
+        ValueError, TypeError: a setting is unknown, out of range or without effect.
     """
 
     def __init__(self, models: Models, title: str, changes: str) -> None:
@@ -111,23 +111,22 @@ class MarsVariant(Metric):
         return self.result(rows, corpus).scores
 
     def scorer(self, corpus: Sequence[str] = ()) -> MarsScorer:
-        """Return a scorer with these settings, which counts IDF over ``corpus`` unless it has one of its own."""
+        """Return a scorer with these settings, which counts IDF over ``corpus`` unless they have an IDF corpus."""
         from mars_score.scorer import MarsScorer
 
-        if corpus and self._settings.config.counts_idf:
-            return MarsScorer(**self._arguments, idf_corpus=corpus)
-        return MarsScorer(**self._arguments)
+        idf: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.config.counts_idf else {}
+        return MarsScorer(**self._arguments, **idf)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
         """Score with all details; candidates may be blank. The setting ``task`` overrides the tasks of rows."""
         scorer = scorer or self.scorer(corpus)
         scorer.check_inputs(has_references=self._uses_references)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
+            warnings.simplefilter("ignore", MarsWarning)  # The result has the same notices.
             return scorer.score_rows([self._with_settings(row) for row in rows])
 
     def _with_settings(self, row: Row) -> Row:
-        """Return a row with the task of these settings, without what does not count with them."""
+        """Return a row with the task of these settings, without texts that do not count with them."""
         settings = self._settings
         if not self._uses_references and not row.context:
             raise ValueError(f"the context of {row.candidate!r:.60} is blank, and references are not used")
@@ -141,7 +140,7 @@ class MarsVariant(Metric):
 
 
 def _merge(arguments: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
-    """Merge a variant's settings into the arguments of all metrics; return these, and the settings they make."""
+    """Merge a variant's changes into the arguments of all metrics; return the arguments and their settings."""
     from mars_score.scorer import MarsScorer
 
     constants = {option.name for config in CONFIGS.values() for option in options_of(config)}
@@ -149,7 +148,7 @@ def _merge(arguments: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[di
     settings = MarsScorer(**merged).settings
     for name, value in arguments.items():
         if name in constants and name not in changes:
-            with suppress(ValueError):  # A constant that has no effect with these changes is left out.
+            with suppress(ValueError):  # A constant without effect is left out.
                 settings = MarsScorer(**merged, **{name: value}).settings
                 merged[name] = value
     return merged, settings

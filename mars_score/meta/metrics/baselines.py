@@ -1,4 +1,4 @@
-"""Baselines by models: cosine with the context, perplexity, and the paper's MARS with a masked language model."""
+"""Baselines that use models: cosine with the context, perplexity, and the paper's MARS with a masked LM."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from mars_score.metrics.paper import PaperConfig, Template
     from mars_score.rows import Row
 
-_WINDOW = 512  # tokens, where the model does not say how many it can take
+_WINDOW = 512  # tokens, if the model does not say how many it takes
 
 
 class ContextCosine(Metric):
-    """Cosine of the candidate with its context; 0 where one of them is blank."""
+    """Cosine of the candidate with its context; 0 if the context is blank."""
 
     title = "cosine with context (cut)"
     note = "the context is one text; the encoder is given the beginning that fits its window"
@@ -42,11 +42,11 @@ class ContextCosine(Metric):
 
 
 class Perplexity(Metric):
-    """Minus the perplexity of a candidate's tokens after begin-of-text: -exp(-mean log probability)."""
+    """Minus the perplexity of a candidate's tokens after begin-of-text, -exp(-mean log probability)."""
 
     title = "-perplexity"
     note = "under the preset's language model after begin-of-text alone; at least minus the size of the vocabulary"
-    kind: ClassVar[str] = "alone"  # of the log probabilities
+    kind: ClassVar[str] = "alone"  # field of the log probability
 
     @cached_property
     def minimum(self) -> float:  # type: ignore[override]
@@ -56,7 +56,7 @@ class Perplexity(Metric):
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the perplexities."""
         pairs = [(row.context, row.candidate) for row in rows]
-        # With the limit of variant "plus", so that what it computed comes from the cache.
+        # The limit is that of variant "plus", so that its log probabilities come from the cache.
         log_p = self.models.calls.log_probability(pairs, PlusConfig().max_context_tokens)
         return [-math.exp(-getattr(log_p[pair], self.kind)) for pair in pairs]
 
@@ -74,10 +74,10 @@ class ContextPerplexity(Perplexity):
 
 
 class Naive(Metric):
-    """MARS, variant `paper`, whose blanks a masked language model fills with as many tokens as were masked.
+    """MARS, variant ``paper``, with blanks filled by a masked language model, one token per masked token.
 
     Args:
-        models: shared by all metrics; the encoder and the settings of `paper` are theirs.
+        models: shared by all metrics, with the encoder and the settings of ``paper``.
         name: Hub id or folder of a model that ``AutoModelForMaskedLM`` loads, with a byte-level tokenizer.
     """
 
@@ -101,7 +101,7 @@ class MaskedInfills:
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: its tokenizer is not byte-level, so that it loses white space.
+        UnsupportedModelError: its tokenizer loses white space, as it is not byte-level.
     """
 
     def __init__(self, name: str, device: str | None = None) -> None:
@@ -123,13 +123,13 @@ class MaskedInfills:
     def __call__(
         self, pairs: Sequence[TemplateInContext], config: PaperConfig
     ) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
-        """Yield each different (context, template) with its text."""
+        """Yield each different (context, template) with the filled template."""
         for pair in pairs:
             yield pair, self._fill(*pair, config)
 
     def _fill(self, context: str, template: Template, config: PaperConfig) -> FilledTemplate:
         tokenizer = self._tokenizer
-        window = (position_limit(self._model) or _WINDOW) - 1  # one position is the closing token's
+        window = (position_limit(self._model) or _WINDOW) - 1  # One position is for the closing token.
         context_ids, context_cut = cut_context(context, template.reference, window, tokenizer, config)
         before = [tokenizer.cls_token_id, *context_ids]
         pieces = fit(
@@ -149,7 +149,7 @@ class MaskedInfills:
         return FilledTemplate(template.fill(infills).strip(), context_cut, reference_cut=cut)
 
     def _most_likely(self, logits: torch.Tensor, masked: str, reference: str) -> str:
-        """Choose the most likely token for each mask; again among those of whole characters if they make none."""
+        """Choose the most likely token for each mask, only among those of whole characters if need be."""
         text = ""
         for whole in (False, True):
             chosen = []

@@ -1,4 +1,4 @@
-"""Metrics of words and letters: BLEU, chrF, ROUGE-L, METEOR and length; their packages are imported when used."""
+"""Metrics of words and characters: BLEU, chrF, ROUGE-L, METEOR and length; packages are imported when used."""
 
 import io
 import warnings
@@ -18,7 +18,7 @@ SYSTEM_WORDNET = Path("/usr/share/wordnet")  # of the package wordnet-base of De
 def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
     """Compute sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
 
-    ``order`` is the length of the longest n-grams; shorter texts are scored by shorter ones ("effective order").
+    ``order`` is the length of the longest n-grams; texts with fewer words are scored by shorter ones.
     """
     with extra_meta():
         from sacrebleu.metrics.bleu import BLEU
@@ -30,7 +30,7 @@ def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> 
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
     """Compute ROUGE-L F1 (Lin 2004) by rouge-score with its stemmer, in [0, 1]; the best over references.
 
-    rouge-score's words are runs of a-z and 0-9: a candidate without any scores 0.
+    The words of rouge-score are runs of a-z and 0-9, and a candidate without any scores 0.
     """
     with extra_meta():
         from rouge_score.rouge_scorer import RougeScorer
@@ -51,7 +51,7 @@ class Bleu(Metric):
 
 
 class Bleu1(Bleu):
-    """BLEU of single words: clipped precision and brevity penalty."""
+    """BLEU of single words, which is clipped precision times brevity penalty."""
 
     title = "BLEU-1"
     order = 1
@@ -83,7 +83,7 @@ class RougeL(Metric):
 
 
 class Length(Metric):
-    """Number of words: a metric that agrees with raters no better than this has measured nothing else."""
+    """Number of words, as a baseline for metrics that may only reward length."""
 
     title = "length"
 
@@ -95,9 +95,9 @@ class Length(Metric):
 class Meteor(Metric):
     """METEOR (Lavie and Agarwal 2007: alpha 0.9, beta 3, gamma 0.5) by nltk, in [0, 1); the best over references.
 
-    Words are lower-cased runs of letters and digits or of other signs (nltk's wordpunct), for nltk's Treebank
-    tokenizer would leave the full stop on the last word of every sentence but the last. nltk hands stems to
-    WordNet, so that only words that are their own stem ("car", "auto") can match as synonyms.
+    Words are lower-cased runs of letters and digits or of other signs (nltk's wordpunct), as nltk's Treebank
+    tokenizer leaves the full stop on the last word of every sentence but the last. nltk looks up stems in WordNet,
+    so that only words that equal their stem ("car", "auto") can match as synonyms.
     """
 
     title = "METEOR"
@@ -105,7 +105,7 @@ class Meteor(Metric):
 
     @cached_property
     def wordnet(self) -> Any:
-        """Open nltk's own copy of WordNet or else the system's; nothing is fetched.
+        """Open nltk's copy of WordNet or else the system's; nothing is downloaded.
 
         Raises:
             ModelUnavailableError: there is neither copy.
@@ -115,25 +115,25 @@ class Meteor(Metric):
             from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
         class PlainWordNet(WordNetCorpusReader):  # type: ignore[misc]
-            """Does without the files that METEOR does not need and Debian does not have."""
+            """A reader without the files that METEOR does not need and Debian does not have."""
 
             def open(self, file: str) -> Any:
-                """Open a file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
+                """Open a file, or make up the names of the 45 lexicographer files (lexnames(5WN))."""
                 lexnames = "".join(f"{number:02d} file{number} 0\n" for number in range(45))
                 return io.StringIO(lexnames) if file == "lexnames" else super().open(file)
 
             def map_wn(self, version: str = "wordnet") -> None:
-                """Make no map to another version, which is for other languages."""
+                """Skip the map to another version, which only other languages need."""
 
         try:
-            root = nltk.data.find("corpora/wordnet/")  # the slash finds it in a zip as well
+            root = nltk.data.find("corpora/wordnet/")  # With the slash it is found in a zip, too.
         except LookupError:
             if not (SYSTEM_WORDNET / "data.noun").is_file():
                 raise ModelUnavailableError(
                     'METEOR needs WordNet; run: apt-get install wordnet-base (in Python: nltk.download("wordnet"))'
                 ) from None
             root = str(SYSTEM_WORDNET)
-            if root not in nltk.data.path:  # nltk opens files in registered folders only
+            if root not in nltk.data.path:  # nltk opens only files in registered folders.
                 nltk.data.path.append(root)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The multilingual functions are not available")

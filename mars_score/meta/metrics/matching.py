@@ -1,4 +1,4 @@
-"""Metrics that match the token vectors of the preset's encoder: BERTScore, MoverScore and sentence mover's."""
+"""Metrics that match token vectors of the preset's encoder: BERTScore, MoverScore and Sentence Mover's."""
 
 import math
 import string
@@ -22,7 +22,7 @@ from mars_score.rows import Row
 from mars_score.text import sentences
 
 CHUNK_SIZE = 128  # rows whose token vectors are in memory together
-_STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
+_STEPS = 10_000_000  # of the solver, at most; texts of 500 tokens may take more than its default of 100,000
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 Bag = tuple[Floats, Floats]  # positive weights that sum to 1, (points,), and vectors, (points, dimensions)
@@ -34,8 +34,8 @@ class Tokens:
 
     Attributes:
         ids: in the vocabulary.
-        special: whether each belongs to no word, (tokens,).
-        words: the word that each is a piece of, as it is written in the text; "" for special tokens.
+        special: whether each is a special token, (tokens,).
+        words: the word of each, as in the text; "" for special tokens.
         starts_word: whether each is the first piece of its word, (tokens,).
         vectors: last hidden states, (tokens, dimensions).
     """
@@ -48,7 +48,7 @@ class Tokens:
 
 
 class TokenEncoder:
-    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass."""
+    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (by default 32) per forward pass."""
 
     def __init__(self, encoder: Any, batch_size: int | None = None) -> None:
         if not (hasattr(encoder[0], "auto_model") and getattr(encoder.tokenizer, "is_fast", False)):
@@ -93,14 +93,14 @@ def _tokens(text: str, tokenized: Any, vectors: Floats) -> Tokens:
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Scale vectors to length 1; those of zeros stay zero."""
+    """Scale vectors to length 1; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = vectors / np.where(lengths > 0, lengths, 1)
     return unit
 
 
 class TokenMetric(Metric):
-    """The best similarity over a row's references, of texts as token vectors represent them."""
+    """The best similarity of the candidate with a reference, by token vectors."""
 
     @cached_property
     def encoder(self) -> TokenEncoder:
@@ -109,11 +109,11 @@ class TokenMetric(Metric):
 
     @abstractmethod
     def represent(self, texts: Collection[str]) -> dict[str, Any]:
-        """Return what is compared of each text."""
+        """Return a representation of each text."""
 
     @abstractmethod
     def similarity(self, candidate: Any, reference: Any) -> float:
-        """Compare two texts as they are represented."""
+        """Compare the representations of two texts."""
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the similarity of each candidate to the nearest of its references."""
@@ -135,8 +135,8 @@ class BertScore(TokenMetric):
     """BERTScore's F1 (Zhang et al. 2020) of greedily matched tokens, without IDF or rescaling.
 
     As in the package ``bert-score``, tokens may match special tokens, which do not count themselves. That package
-    is not used: it needs a folder (the encoder may be an object), and takes padding for tokens with a cosine of 0,
-    so that a row's score depends on its neighbours (by up to 8e-5 on 300 rows of QGEval).
+    is not used, as it takes padding for tokens with a cosine of 0, so that a row's score depends on its neighbours
+    (by up to 8e-5 on 300 rows of QGEval), and as it needs a folder, but the encoder may be an object.
     """
 
     title = "BERTScore"
@@ -146,7 +146,7 @@ class BertScore(TokenMetric):
     )
 
     def represent(self, texts: Collection[str]) -> dict[str, tuple[Floats, Mask]]:
-        """Return unit vectors of tokens, and which of these are not special."""
+        """Return the unit vectors of tokens, and a mask of those that are not special."""
         encoded = self.encoder.encode(texts)
         return {text: (_unit(tokens.vectors), ~tokens.special) for text, tokens in encoded.items()}
 
@@ -162,7 +162,7 @@ class BertScore(TokenMetric):
 
 
 def bag(weights: Floats, vectors: Floats) -> Bag:
-    """Make a bag without points of weight 0; at least one must weigh more."""
+    """Make a bag of the points with positive weight, of which there must be one."""
     used = weights > 0
     return weights[used] / weights.sum(), vectors[used]
 
@@ -179,8 +179,8 @@ def movers_distance(first: Bag, second: Bag) -> float:
 class MoverScore(TokenMetric):
     """1 - the earth mover's distance of two texts' tokens (Zhao et al. 2019), as in ``moverscore_v2.py``.
 
-    A text is the bag of its tokens' unit vectors, weighted by IDF. Only the first piece of a word counts, and no
-    punctuation; if nothing else is left, tokens have equal weights. Unit vectors are at most 2 apart.
+    A text is the bag of its tokens' unit vectors, weighted by IDF. Only first pieces of words count, and no
+    punctuation, unless the text has nothing else. Unit vectors are at most 2 apart.
     """
 
     title = "MoverScore"
@@ -192,7 +192,7 @@ class MoverScore(TokenMetric):
     minimum = -1.0
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """Count the texts of the corpus that hold each token, and return the similarities."""
+        """Count document frequencies of tokens in the corpus, and return the similarities."""
         texts = self.encoder.tokenize(corpus)["input_ids"] if corpus else []
         self._size, self._frequencies = len(texts), Counter(token for ids in texts for token in set(ids))
         return super().score(rows, corpus)
@@ -214,11 +214,11 @@ class MoverScore(TokenMetric):
 
 
 class SentenceMover(TokenMetric):
-    """Sentence Mover's Similarity (Clark et al. 2019), S+WMS: exp(-d), d the distance of words and sentences.
+    """Sentence Mover's Similarity (Clark et al. 2019), S+WMS, which is exp(-d) of the distance d of two texts.
 
-    A text is a bag of word vectors, each of weight 1, and of sentence vectors: the mean of a sentence's words,
-    with their number as weight. As in the original, each sentence is encoded on its own, vectors keep their
-    lengths, and stop words and words with other signs than letters are left out, unless nothing else is left.
+    A text is a bag of word vectors, each of weight 1, and of sentence vectors, which are means of word vectors
+    with the number of words as weight. As in the original, each sentence is encoded alone, vectors keep their
+    lengths, and only words of letters that are no stop words count, unless the text has none.
     """
 
     title = "Sentence Mover's"

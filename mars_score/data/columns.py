@@ -1,0 +1,205 @@
+"""The columns of a file as a command sees them: their names, their values, and the rows made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mars_score.data.checking import Where, check_examples, check_rows
+from mars_score.data.frames import CellKinds, get_field, unnested, with_field
+from mars_score.rows import Example, Row
+from mars_score.text import is_blank
+
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The rows of a file, or some of them in sequence.
+
+    Attributes:
+        path: names the file in errors.
+        rows: a dict for each row.
+        numbers: the number of lines before each row; 1 for the first row of a CSV file.
+        in_cells: whether the rows are from a CSV or TSV file, so that all values are texts.
+    """
+
+    path: str
+    rows: Sequence[dict[str, Any]]
+    numbers: Sequence[int]
+    in_cells: bool = False
+
+    def one_value_each(self, name: str) -> RecordFile:
+        """Split each row with a list in a column into one row for each entry, with the same number.
+
+        Raises:
+            ValueError: a list is empty.
+        """
+        rows: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
+            value = unnested(get_field(row, name))
+            if value == []:
+                raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
+            entries = [with_field(row, name, entry) for entry in value] if isinstance(value, list) else [row]
+            rows += entries
+            numbers += [number] * len(entries)
+        return RecordFile(self.path, rows, numbers, self.in_cells)
+
+    def has(self, name: str) -> bool:
+        """Tell whether any row has a column; names as for :meth:`column`."""
+        return any(get_field(row, name, _MISSING) is not _MISSING for row in self.rows)
+
+    def column(self, name: str, *, remedy: str) -> list[Any]:
+        """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
+
+        Raises:
+            ValueError: a row has no such column; the message ends with ``remedy``.
+        """
+        values = [get_field(row, name, _MISSING) for row in self.rows]
+        for index, (row, value) in enumerate(zip(self.rows, values, strict=True)):
+            if value is _MISSING:
+                names = ", ".join(map(repr, row)) or "none"
+                raise ValueError(f"{self.where(name)(index)} is missing (columns here: {names}); {remedy}")
+        return values
+
+    def labels(self, name: str, *, remedy: str) -> list[str]:
+        """Return a column of labels, all strings or all integers, as strings; args as for :meth:`column`.
+
+        Raises:
+            ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
+        """
+        values, where = self.column(name, remedy=remedy), self.where(name)
+        for row, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, (str, int)):
+                raise ValueError(f"{where(row)} must be a string or an integer, got {value!r:.60}")
+            if isinstance(value, str) and is_blank(value):
+                raise ValueError(f"{where(row)} is blank; give every row a label")
+            if isinstance(value, str) != isinstance(values[0], str):
+                kind, first = ("a string", "an integer") if isinstance(value, str) else ("an integer", "a string")
+                fault = f"{where(row)} holds {kind}, but {where(0)} {first}"
+                raise ValueError(f"{fault}; write all labels of a column alike")
+        return [str(value) for value in values]
+
+    def line(self, row: int) -> str:
+        """Return file and line of a row."""
+        return f"{self.path}:{self.numbers[row] + 1}"
+
+    def where(self, column: str) -> Callable[[int], str]:
+        """Return a function that formats ``path:line: column`` for a row."""
+        return lambda row: f"{self.line(row)}: column {column!r}"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of a file's columns, or None for a column that it does not have.
+
+    Attributes:
+        reference: column of references, one or more per row; if None, candidates are scored by their contexts.
+        context: column of contexts.
+        prediction: column of candidates.
+        samples: column of texts by others than the candidate's system, written for the same context.
+        task: column of tasks; see :data:`mars_score.rows.TASKS`.
+        unnamed: those of the columns above that have their default names because the user named none.
+    """
+
+    reference: str | None
+    context: str | None
+    prediction: str | None = None
+    samples: str | None = None
+    task: str | None = None
+    unnamed: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the names of the columns by what they hold, such as "reference"."""
+        fields = ("reference", "context", "prediction", "samples", "task")
+        return {field: name for field in fields if (name := getattr(self, field))}
+
+    def rows(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Row]:
+        """Check the columns of a file, candidates included, and return its rows.
+
+        Args:
+            file: a file, or some rows of it.
+            task: of rows that have none in the file; if None, it follows from the type of the context.
+            required: whether the command needs references and contexts, so that no remedy leaves them out.
+
+        Raises:
+            TypeError, ValueError: a column is missing, or a value cannot be used; the line is named.
+        """
+        return check_rows(**self._values(file, required=required), task=task)
+
+    def examples(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Example]:
+        """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
+        return check_examples(**self._values(file, required=required), task=task)
+
+    def _values(self, file: RecordFile, *, required: bool) -> dict[str, Any]:
+        """Return the arguments of :func:`check_rows`."""
+        file = self.parse_cells(file)
+        names = self.found_in(file).names
+        _check_present(names, file)
+        without = {} if required else {"context": ", or pass --no-use-context"}
+        if self.prediction and not required:
+            without["reference"] = ", or pass --no-references to score all rows without"
+        values: dict[str, Any] = {"references": None, "contexts": None}
+        titles: dict[str, str] = {}
+        for field, name in names.items():
+            argument = f"{field.removesuffix('s')}s"
+            remedy = f"add it or name another with --{field}-column{without.get(field, '')}"
+            values[argument], titles[argument] = file.column(name, remedy=remedy), name
+
+        def where(column: str) -> Where:
+            return file.where(titles.get(column, column))
+
+        return {**values, "use_context": self.context is not None, "where": where}
+
+    def found_in(self, file: RecordFile) -> Columns:
+        """Return the columns under the names that they have in a file, where a default name may be in the plural.
+
+        Raises:
+            ValueError: the file has a singular and a plural column, and the user named neither.
+        """
+        present, names = file.rows[0], dict[str, Any]()
+        for field in ("reference", "context", "prediction"):
+            if getattr(self, field) != field:
+                continue
+            matching = [name for name in (field, f"{field}s") if name in present]
+            if len(matching) > 1 and field in self.unnamed:
+                fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
+                raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
+            if matching:
+                names[field] = matching[0]
+        return replace(self, **names)
+
+    def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
+        """Turn cells of a CSV or TSV file that hold lists and objects into these; see :class:`CellKinds`.
+
+        Args:
+            file: a file, or some rows of it.
+            kinds: of the rows before these.
+
+        Raises:
+            ValueError: some cells of a column hold lists or objects, and others texts; both lines are named.
+        """
+        if not file.in_cells:
+            return file
+        kinds, rows = kinds or CellKinds(), [dict(row) for row in file.rows]
+        for field, name in self.found_in(file).names.items():
+            if name in rows[0] and field != "task":
+                remedy = "write the rows as JSON lines, where types are said"
+                values = kinds.parse([row[name] for row in rows], field, file.where(name), remedy)
+                for row, value in zip(rows, values, strict=True):
+                    row[name] = value
+        return RecordFile(file.path, rows, file.numbers)
+
+
+def _check_present(names: dict[str, str], file: RecordFile) -> None:
+    """Raise one ValueError that names all missing columns if the first row lacks several."""
+    first = file.rows[0]
+    missing = {field: name for field, name in names.items() if get_field(first, name, _MISSING) is _MISSING}
+    if len(missing) > 1:
+        lacking, present = (", ".join(map(repr, columns)) for columns in (missing.values(), first))
+        options = ", ".join(f"--{field}-column" for field in missing)
+        fault = f"columns {lacking} are missing (columns here: {present or 'none'})"
+        raise ValueError(f"{file.line(0)}: {fault}; name them with {options}")
