@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mars_score.data.frames import entries_of, is_table, unnested
+from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, unnested
 from mars_score.errors import brief
 from mars_score.rows import TASKS, Example, Row
 from mars_score.text import PASSAGE_BREAK, is_blank, normalise, whole
@@ -65,7 +65,9 @@ def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".f
     if samples is None:
         return [()] * rows
     column = _column("samples", samples)
-    column = [() if value is None or (isinstance(value, str) and is_blank(value)) else value for value in column]
+    column = [
+        () if is_missing(value) or (isinstance(value, str) and is_blank(value)) else value for value in column
+    ]
     lists = _lists(column, where, if_blank="sample; leave it out (an empty list is a row without samples)")
     return [tuple(dict.fromkeys(texts)) for texts in lists]
 
@@ -79,9 +81,10 @@ def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> 
         tasks = [tasks] * rows
     checked = []
     for row, task in enumerate(_column("tasks", tasks)):
-        if task is not None and task != "" and task not in TASKS:
+        task = "" if is_missing(task) else task
+        if task not in ("", *TASKS):
             raise ValueError(f"{where(row)} must be one of {', '.join(map(repr, TASKS))}, got {task!r:.60}")
-        checked.append(task or "")
+        checked.append(task)
     return checked
 
 
@@ -93,8 +96,8 @@ def check_contexts(
     Args:
         contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
             "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a
-            record of fields and values. In these dicts None counts as no value, as Arrow gives all dicts of a
-            column the same fields. The contexts may be None without ``use_context``.
+            record of fields and values. In these dicts missing values (None, NaN, ...) are left out, as Arrow
+            gives all dicts of a column the same fields. The contexts may be None without ``use_context``.
         rows: the number of rows, in case the contexts are None.
         use_context: if False, contexts are checked all the same, but blank ones are returned.
         where: names a row.
@@ -258,7 +261,7 @@ def _text(
 
 def _context(name: str, value: Any) -> Context:
     if isinstance(value, Mapping):
-        record = {field: part for field, part in value.items() if part is not None}
+        record = {field: part for field, part in value.items() if not is_missing(part)}
         # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
         if "passages" in record or ("passages" in value and record.keys() <= {"question"}):
             return Context(_passages(name, record), "summary")
@@ -301,21 +304,14 @@ def _record(name: str, record: Mapping[Any, Any]) -> str:
         fault = "is an empty record; give it fields with values other than None, or an empty text for no context"
         raise ValueError(f"{name} {fault}")
     try:
-        values = [
-            value if isinstance(value, str) else json.dumps(_without_none(value), ensure_ascii=False)
-            for value in record.values()
+        values = {field: plain_value(value, f"{name}.{field}") for field, value in record.items()}
+        texts = [
+            f"{field}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for field, value in values.items()
         ]
-    except (TypeError, ValueError, RecursionError):
+    except RecursionError:
         raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
-    text = ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True))
-    return _text(name, text, as_it_is=True)
-
-
-def _without_none(value: Any) -> Any:
-    """Leave out values of None in a dict and the dicts within it; entries of lists stay, as their places count."""
-    if isinstance(value, dict):
-        return {field: _without_none(part) for field, part in value.items() if part is not None}
-    return list(map(_without_none, value)) if isinstance(value, (list, tuple)) else value
+    return _text(name, ", ".join(texts), as_it_is=True)
 
 
 def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:

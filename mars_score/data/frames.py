@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
 
@@ -34,6 +35,50 @@ def in_memory(data: Any) -> Any:
 def is_table(value: Any) -> bool:
     """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for none: None, NaN, NaT, pandas' NA, or a null of Arrow."""
+    if hasattr(value, "as_py"):  # a scalar of Arrow
+        value = value.as_py()
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    if hasattr(value, "__len__") and getattr(value, "ndim", 1):  # a text, a list, an array, ...
+        return False
+    return bool(value != value)  # true of NaN and NaT alone
+
+
+def plain_value(value: Any, name: str) -> Any:
+    """Return a value of a record as JSON can hold it: arrays as lists, dates as texts, missing ones as None.
+
+    Missing fields of a record are left out; missing entries of a list stay as None, as their places count.
+
+    Args:
+        value: as Python, NumPy, pandas, polars or Arrow give it.
+        name: names the value in an error.
+
+    Raises:
+        TypeError: the value, named by its path, is something else.
+    """
+    if hasattr(value, "as_py"):
+        value = value.as_py()
+    if is_missing(value):
+        return None
+    if isinstance(value, Mapping):
+        parts = {field: plain_value(part, f"{name}.{field}") for field, part in value.items()}
+        return {field: part for field, part in parts.items() if part is not None}
+    entries = entries_of(value)
+    if entries is not None:
+        return [plain_value(entry, f"{name}[{number}]") for number, entry in enumerate(entries)]
+    if type(value).__module__ == "numpy":
+        value = str(value) if type(value).__name__ in ("datetime64", "timedelta64") else value.item()
+    if isinstance(value, Decimal):
+        value = float(value)
+    if hasattr(value, "isoformat"):
+        value = value.isoformat()
+    if not isinstance(value, (str, bool, int, float)):
+        raise TypeError(f"{name} must be a text, a number or a date, got {brief(value)}; convert it")
+    return value
 
 
 def is_tabular(data: Any) -> bool:
