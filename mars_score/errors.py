@@ -32,6 +32,10 @@ class Notice(Enum):
         "the candidate holds special tokens such as <|im_end|>, which count; take them out with clean=True"
         " (--clean)"
     )
+    PIECES = (
+        "the candidate holds pieces of words that a tokenizer split, such as ##ing or to@@, which count as they"
+        " are; decode it with the tokenizer"
+    )
     CLEANED = "reasoning or special tokens were taken out of the candidate"
     URLS_REMOVED = "URLs and hashtags were taken out of the texts of the row (see strip_urls_hashtags)"
     OWN_SAMPLE = "a sample is the candidate itself and was left out"

@@ -133,14 +133,77 @@ def test_reasoning_is_taken_out(text, cleaned):
     assert clean_text(text) == cleaned
 
 
-@pytest.mark.parametrize("token", ["</s>", "<|im_end|>", "<pad>", "<|eot_id|>", "[/INST]", "<end_of_turn>"])
+TOKENS = [
+    *("</s>", "<|im_end|>", "<pad>", "<|eot_id|>", "[/INST]", "<end_of_turn>", "<start_of_turn>", "<extra_id_0>"),
+    *("[gMASK]", "<sop>", "<eop>", "<eod>", "[EOS]", "[BOS]", "[EOT]", "<end_of_utterance>", "<end_of_text>"),
+    *("<0x0A>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[unused1]", "<SPECIAL_12>", "<reserved_106>"),
+    *(
+        "<fim_middle>",
+        "<think/>",
+        "\u2047",
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        "<<SYS>>",
+        "[MASK]",
+        "<unk>",
+    ),
+]
+
+
+@pytest.mark.parametrize("token", TOKENS)
 def test_special_tokens_are_found(token):
     assert special_tokens(f"She stayed.{token}{token}") == [token]
     assert clean_text(f"She stayed.{token}") == "She stayed."
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "text", ["<b>bus</b>", "a < b and c > d", "See [1].", "<thinking about it> is hard", "x|y|z"]
+    "text",
+    [
+        "She\u0120took the bus",
+        "\u0120She \u0120took \u0120it",
+        "to@@ ok it",
+        "\u2581She\u2581took",
+        "walk ##ing",
+        "go@@",
+    ],
+)
+def test_pieces_are_noticed_and_not_joined(score, text):
+    for clean in (False, True):
+        row, notices = score(text, clean=clean)
+        assert Notice.PIECES in row.notices
+        assert any("##ing" in notice for notice in notices)
+    assert clean_text(text) == text
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0120or\u0121 saw \u0120gantija.",
+        "a@b.org",
+        "## Title",
+        "bars \u2581\u2582\u2583",
+        "C# and F##",
+        "me @@ you",
+    ],
+)
+def test_other_signs_are_no_pieces(score, text):
+    assert Notice.PIECES not in score(text)[0].notices
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>bus</b>",
+        "a < b and c > d",
+        "<image>",
+        "<answer>",
+        "[note]",
+        "<special>",
+        "See [1].",
+        "<thinking about it> is hard",
+        "x|y|z",
+    ],
 )
 def test_other_marks_are_text(text):
     assert not has_reasoning(text)

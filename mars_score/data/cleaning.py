@@ -24,11 +24,24 @@ _HEADER = re.compile(
     r"|<\|channel\|>\s*final\b(?:\s*<\|message\|>)?",
     re.IGNORECASE,
 )
+# Special tokens of BERT, GPT, T5, GLM, Llama, Mistral, Gemma, DeepSeek, Qwen, code models and chat templates.
+_ANGLED = (
+    r"s|/s|pad|unk|mask|bos|eos|sep|cls|[es]o[dpt]|(?:begin|start|end)_of_(?:turn|text|utterance|image)|think/"
+    r"|(?:extra_id|reserved|reserved_token|special|unused)_?\d+|0x[0-9a-f]{2}|fim_(?:prefix|middle|suffix|pad)"
+    r"|/?tool_(?:call|calls|response)"
+)
+_BRACKETED = (
+    r"pad|unk|cls|sep|mask|[gs]mask|bos|eos|eot|unused_?\d+|/?inst|/?tool_calls|/?available_tools|/?tool_results"
+)
+_UNKNOWN = "\u2047"  # what SentencePiece writes for an unknown token
 _TOKEN = re.compile(
-    r"<\|[a-z][\w ]{0,30}\|>|</?s>|<(?:pad|unk|mask|bos|eos|sep|cls|end_of_turn)>|\[(?:PAD|UNK|CLS|SEP|MASK)\]"
-    r"|\[/?INST\]|<</?SYS>>|<\uff5c[^<>\n]{1,40}\uff5c>",
+    rf"<\|[a-z][\w ]{{0,30}}\|>|<(?:{_ANGLED})>|\[(?:{_BRACKETED})\]|<</?SYS>>|<\uff5c[^<>\n]{{1,40}}\uff5c>"
+    rf"|{_UNKNOWN}",
     re.IGNORECASE,
 )
+# Pieces that were not joined: of byte-level BPE (U+0120 within a word, or before three words in a row, as it is a
+# letter of Maltese), of BPE (@@), of SentencePiece (U+2581) and of WordPiece (##).
+_PIECES = re.compile(r"(?<=[^\W\u0120])\u0120\w|(?:(?:^|\s)\u0120\w+){3}|\w@@(?:\s|$)|\u2581\w|\w\s+##\w")
 # The punctuation after a URL stays in the text. A hashtag has a letter ("#1" is a number), and the character
 # before it distinguishes it from HTML entities ("&#39;") and anchors of addresses.
 _URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
@@ -57,6 +70,7 @@ def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -
     else:
         flags[Notice.SPECIAL_TOKENS] = bool(special_tokens(candidate))
         flags[Notice.REASONING] = has_reasoning(candidate)
+    flags[Notice.PIECES] = bool(_PIECES.search(candidate))
     if strip_urls:
         before = (candidate, *references)
         after = strip_all_urls_hashtags(before)
