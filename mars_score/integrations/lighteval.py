@@ -19,7 +19,7 @@ __all__ = ["Metrics"]
 
 
 class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
-    """Scores all rows of a task in one call; its attributes are the options of :class:`MarsMetric`."""
+    """A computation that scores all rows of a task in one call; its attributes are the options of the metric."""
 
     def compute(self, docs: Sequence[Any], responses: Sequence[Any], **_: Any) -> list[float]:
         """Score the first text of each response.
@@ -44,7 +44,7 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         return options.scorer.score_rows(rows).scores
 
     def options(self) -> HarnessOptions:
-        """Read the attributes."""
+        """Read the options from the attributes."""
         return read_options(vars(self))
 
 
@@ -58,7 +58,7 @@ class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
     """
 
     def __call__(self, sample_params: Mapping[str, Any]) -> MarsMetric:
-        """Set options, which the name in the results shows."""
+        """Set and check options; the name of the metric in the results shows them."""
         super().__call__(sample_params)
         self.sample_level_fn.options()
         return self
