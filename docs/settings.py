@@ -1,7 +1,4 @@
-"""Writes the table of all settings into docs/settings.md, from their configurations.
-
-python -m docs.settings
-"""
+"""Write the table of all settings into docs/settings.md: ``python -m docs.settings``."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +16,7 @@ START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
 
 
 def render(page: str) -> str:
-    """Return the page with the table as it should be; all else stays as it is."""
+    """Return the page with its table written anew."""
     before, _, rest = page.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{table()}\n\n{END}{after}"
@@ -48,13 +45,13 @@ def _default(option: Option) -> str:
 
 
 def _allowed(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values that a JSON schema allows; nothing for values that have no short form."""
-    for one in schema.get("anyOf", [schema]):
-        kind = one.get("type")
-        if "enum" in one:
-            yield from map(_code, one["enum"])
+    """Yield the values that a JSON schema allows, as far as they have a short form."""
+    for part in schema.get("anyOf", [schema]):
+        kind = part.get("type")
+        if "enum" in part:
+            yield from map(_code, part["enum"])
         elif kind in ("integer", "number"):
-            yield _range({"integer": "an integer", "number": "a number"}[kind], one)
+            yield _range({"integer": "an integer", "number": "a number"}[kind], part)
         elif kind == "boolean":
             yield "True or False"
         elif kind == "null":

@@ -154,21 +154,23 @@ def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
     for other in others:
         with_tasks = _with_tasks(other, columns.task, first_rows) if columns.task else other
         other_rows = replace(columns, samples=None).rows(with_tasks, task=task)
-        for number, (expected, row) in enumerate(zip(first_rows, other_rows, strict=False)):
-            if (row.references, row.context) != (expected.references, expected.context):
-                field = "context" if row.references == expected.references else "reference"
-                place = other.where(columns.found_in(other).names[field])(number)
-                fault = f"{place} differs from {first.line(number)}"
-                raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
-        _check_lengths(first, other)
+        _check_same(first, first_rows, other, other_rows, columns.found_in(other).names)
         rows.append(
             [replace(row, samples=expected.samples) for expected, row in zip(first_rows, other_rows, strict=True)]
         )
     return files, rows
 
 
-def _check_lengths(*files: RecordFile) -> None:
-    shorter, longer = sorted(files, key=lambda file: len(file.rows))
+def _check_same(
+    first: RecordFile, first_rows: Sequence[Row], other: RecordFile, rows: Sequence[Row], names: Mapping[str, str]
+) -> None:
+    """Raise ValueError for the first row that differs from the first file; ``names`` are columns of the other."""
+    for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
+        if (row.references, row.context) != (expected.references, expected.context):
+            column = names["context" if row.references == expected.references else "reference"]
+            fault = f"{other.where(column)(number)} differs from {first.line(number)}"
+            raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
+    shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
     count = len(shorter.rows)
     if len(longer.rows) > count:
         fault = f"{longer.line(count)}: {shorter.path} has only {count} rows"

@@ -14,6 +14,7 @@ from lighteval.tasks.requests import SamplingMethod
 
 from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import HarnessOptions, read_options
+from mars_score.rows import Example
 
 __all__ = ["Metrics"]
 
@@ -29,23 +30,22 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         """
         options = self.options()
         golds = [doc.get_golds() if doc.choices else () for doc in docs]
-        names = [f"document {doc.id} of task {doc.task_name}" for doc in docs]
-        contexts = [
-            options.find_context(doc.specific or {}, f"`specific` of {name}")
-            for doc, name in zip(docs, names, strict=True)
-        ]
+        contexts = [options.find_context(doc.specific or {}, f"`specific` of {_name(doc)}") for doc in docs]
         where = {
-            "references": lambda row: f"choices[gold_index] of {names[row]}",
-            "contexts": lambda row: f"specific[{options.context!r}] of {names[row]}",
+            "references": lambda row: f"choices[gold_index] of {_name(docs[row])}",
+            "contexts": lambda row: f"specific[{options.context!r}] of {_name(docs[row])}",
         }
         examples = options.check(golds, contexts, where)
         candidates = check_candidates([response.final_text[0] for response in responses])
-        rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
-        return options.scorer.score_rows(rows).scores
+        return options.scorer.score_rows(list(map(Example.with_candidate, examples, candidates))).scores
 
     def options(self) -> HarnessOptions:
         """Read the options from the attributes."""
         return read_options(vars(self))
+
+
+def _name(doc: Any) -> str:
+    return f"document {doc.id} of task {doc.task_name}"
 
 
 class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
