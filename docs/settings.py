@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mars_score.cli.arguments import setting_groups
-from mars_score.options import Option
 from mars_score.presets import PRESETS
 from mars_score.settings import GROUPS
 
@@ -35,13 +34,10 @@ def table() -> str:
         for option in options:
             allowed = list(_allowed(schemas[option.name]))
             shown = ", ".join(allowed) if allowed != ["`None`"] else ""
-            cells = [f"`{option.name}`", _default(option), shown, option.text]
+            default = "the preset's" if option.name in PRESETS["base"] else _code(option.default)
+            cells = [f"`{option.name}`", default, shown, option.text]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
-
-
-def _default(option: Option) -> str:
-    return "the preset's" if option.name in PRESETS["base"] else _code(option.default)
 
 
 def _allowed(schema: Mapping[str, Any]) -> Iterator[str]:

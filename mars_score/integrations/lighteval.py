@@ -14,7 +14,6 @@ from lighteval.tasks.requests import SamplingMethod
 
 from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import HarnessOptions, read_options
-from mars_score.rows import Example
 
 __all__ = ["Metrics"]
 
@@ -37,7 +36,8 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         }
         examples = options.check(golds, contexts, where)
         candidates = check_candidates([response.final_text[0] for response in responses])
-        return options.scorer.score_rows(list(map(Example.with_candidate, examples, candidates))).scores
+        rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
+        return options.scorer.score_rows(rows).scores
 
     def options(self) -> HarnessOptions:
         """Read the options from the attributes."""
