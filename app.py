@@ -2,8 +2,8 @@
 
 Run: ``python app.py``.
 
-``MARS_PRESET`` names the models; without it visitors choose between the presets ``mini`` and ``medium``, as far as
-their models are installed, and where neither is, the preset is ``base``.
+``MARS_PRESET`` names the preset. Without it visitors choose between ``mini`` and ``medium``, as far as these are
+installed; if neither is, the preset is ``base``.
 """
 
 import os
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-if "SPACE_ID" in os.environ:  # on the Hub a proxy names the visitor's address
+if "SPACE_ID" in os.environ:  # On the Hub a proxy names the visitor's address.
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "127.0.0.1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16")
 
 from mars_score.errors import MarsWarning
@@ -36,7 +36,7 @@ EXAMPLES = Path(__file__).parent / "examples"
 
 def main() -> None:
     """Answer the first example, start the server, and answer the other examples in the background."""
-    warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
+    warnings.simplefilter("ignore", MarsWarning)  # Visitors see them on the page.
     limits.hide_texts()
     examples = read_examples(EXAMPLES / "space.json")
     rows = [row for file in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(file).rows]
@@ -45,7 +45,7 @@ def main() -> None:
     answerer = Answerer(documents or None)
     questions = [replace(example.question, preset=preset) for preset in CHOICES for example in examples]
     paper = [replace(question, paper=True) for question in questions if question.references]
-    answerer.prepare(questions[:1])  # so that the first visitor of a new server sees a result at once
+    answerer.prepare(questions[:1])  # The first visitor of a new server then sees a result at once.
     later = [*paper[:1], *questions[1:], *paper[1:]]
     page = build(Handlers(answerer), examples)
     page.launch(

@@ -1,7 +1,9 @@
-"""MARS as a module of Hugging Face evaluate; the method itself is in the package mars_score.
+"""MARS as a module of Hugging Face evaluate.
 
-evaluate reads the import lines of this file by a regular expression: an import of mars_score is followed by the
-name under which pip finds the package, and by nothing else.
+The formula: mars_score/metrics/plus.py
+
+evaluate reads the import lines of this file by a regular expression: behind an import of mars_score stands the
+name under which pip finds the package, and nothing else.
 """
 
 from typing import Any
@@ -92,7 +94,7 @@ Examples:
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class Mars(evaluate_rows.RowMetric):
-    """MARS as a metric of Hugging Face evaluate; its base class checks and keeps the rows."""
+    """MARS as a metric of Hugging Face evaluate, whose base class checks and keeps the rows."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")
@@ -108,7 +110,7 @@ class Mars(evaluate_rows.RowMetric):
         )
 
     def _compute(self, predictions: Any, references: Any, contexts: Any) -> dict[str, Any]:
-        """Score rows, as evaluate's own ``compute`` would call it."""
+        """Score rows in the way in which evaluate's own ``compute`` would ask for it."""
         scorer = self.make_scorer()
         return self._result(scorer.score_rows(scorer.check_rows(predictions, references, contexts)))
 

@@ -1,7 +1,4 @@
-"""Writes the table of all settings into docs/settings.md, from their configurations.
-
-python -m docs.settings
-"""
+"""Write the table of all settings into docs/settings.md: ``python -m docs.settings``."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +7,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mars_score.cli.arguments import setting_groups
-from mars_score.options import Option
 from mars_score.presets import PRESETS
 from mars_score.settings import GROUPS
 
@@ -19,7 +15,7 @@ START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
 
 
 def render(page: str) -> str:
-    """Return the page with the table as it should be; all else stays as it is."""
+    """Return the page with its table written anew."""
     before, _, rest = page.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{table()}\n\n{END}{after}"
@@ -38,23 +34,20 @@ def table() -> str:
         for option in options:
             allowed = list(_allowed(schemas[option.name]))
             shown = ", ".join(allowed) if allowed != ["`None`"] else ""
-            cells = [f"`{option.name}`", _default(option), shown, option.text]
+            default = "the preset's" if option.name in PRESETS["base"] else _code(option.default)
+            cells = [f"`{option.name}`", default, shown, option.text]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
 
 
-def _default(option: Option) -> str:
-    return "the preset's" if option.name in PRESETS["base"] else _code(option.default)
-
-
 def _allowed(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values that a JSON schema allows; nothing for values that have no short form."""
-    for one in schema.get("anyOf", [schema]):
-        kind = one.get("type")
-        if "enum" in one:
-            yield from map(_code, one["enum"])
+    """Yield the values that a JSON schema allows, as far as they have a short form."""
+    for part in schema.get("anyOf", [schema]):
+        kind = part.get("type")
+        if "enum" in part:
+            yield from map(_code, part["enum"])
         elif kind in ("integer", "number"):
-            yield _range({"integer": "an integer", "number": "a number"}[kind], one)
+            yield _range({"integer": "an integer", "number": "a number"}[kind], part)
         elif kind == "boolean":
             yield "True or False"
         elif kind == "null":

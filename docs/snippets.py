@@ -2,7 +2,7 @@
 
     python -m docs.snippets    # needs the models of preset "mini"
 
-A block of text directly below a Python block, or below one of commands, is what that prints, without the lines of
+A block of text directly below a block of Python or of commands has what that prints, without the lines of
 signatures and notices.
 """
 
@@ -25,7 +25,7 @@ LEFT_OUT = ("signature ", "notice: ")
 
 
 def main() -> None:
-    """Write README anew, and say whether it changed."""
+    """Write README anew, and print whether it has changed."""
     text = README.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "mars", Path(folder) / "mars")
@@ -37,12 +37,12 @@ def main() -> None:
 
 
 def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
-    """Run the snippets of a page, in order; return the page with what they print.
+    """Run the snippets of a page, in order, and return the page with what they print.
 
     Args:
-        name: of the page, for tracebacks.
-        text: of the page. Blocks of commands run where what they print is shown.
-        namespace: of the Python snippets, which they add to.
+        name: the page's name, for tracebacks.
+        text: the page; of its commands only those run whose output is shown.
+        namespace: the names of the Python snippets, which add to it.
     """
 
     def run(snippet: re.Match[str]) -> str:
@@ -53,7 +53,7 @@ def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
             if language == "bash":
                 _run_commands(code)
             else:
-                before = "\n" * text[: snippet.start(2)].count("\n")  # so that faults name the page's line
+                before = "\n" * text[: snippet.start(2)].count("\n")  # Tracebacks then have the page's lines.
                 exec(compile(before + code, name, "exec"), namespace)
         if shown is None:
             return snippet[0]

@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"(<!-- tree -->\n```\n).*?(```\n<!-- /tree -->)", re.DOTALL
 
 
 def tree() -> str:
-    """Return a line for each file of code, with its first line; a folder has that of its ``__init__.py``."""
+    """Return a line for each file of code with its first line, and for each folder that of its ``__init__.py``."""
     lines = []
     for folder in FOLDERS:
         for path in sorted(

@@ -5,9 +5,10 @@ Usage: python examples/demo.py [--preset NAME] [--limit N] [--paper N] [FILES...
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -31,8 +32,8 @@ class Example:
         context: the text that candidates must fit.
         references: good texts.
         candidates: texts to score.
-        kinds: of each candidate.
-        scores: of each candidate, by metric.
+        kinds: the kind of each candidate, such as "weak".
+        scores: the scores of the candidates, by metric.
     """
 
     name: str
@@ -58,8 +59,8 @@ class Example:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    own = sorted(Path(__file__).parent.glob("*.jsonl"), key=lambda path: path.name != "dialogues.jsonl")
-    parser.add_argument("files", nargs="*", metavar="FILES", default=own, help="default: those beside demo.py")
+    default = sorted(Path(__file__).parent.glob("*.jsonl"), key=lambda path: path.name != "dialogues.jsonl")
+    parser.add_argument("files", nargs="*", metavar="FILES", default=default, help="default: those beside demo.py")
     parser.add_argument("--preset", metavar="NAME", default="mini", help="which models (mini)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
     parser.add_argument("--paper", type=int, metavar="N", default=3, help="the paper's MARS of the first N (3)")
@@ -87,18 +88,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 def read(path: str | Path) -> list[Example]:
     """Read the examples of a file, with BLEU (0 to 100) and ROUGE-L (0 to 1); README.md has the columns."""
     file = read_rows(path)
-    columns = [file.column(name, remedy="see README.md") for name in ("id", "context", "references", "candidates")]
-    examples = []
-    tasks = [row.get("task", "text") for row in file.rows]
-    for name, context, references, candidates, task in zip(*columns, tasks, strict=True):
-        texts = [candidate["text"] for candidate in candidates]
-        scores = {
-            "BLEU": [sentence_bleu(text, references) for text in texts],
-            "ROUGE-L": [rouge_l(text, references) for text in texts],
-        }
-        kinds = [candidate["kind"] for candidate in candidates]
-        examples.append(Example(name, task, context, references, texts, kinds, scores))
-    return examples
+    for column in ("id", "context", "references", "candidates"):
+        file.column(column, remedy="see README.md")
+    return [_example(row) for row in file.rows]
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    references, candidates = row["references"], row["candidates"]
+    texts = [candidate["text"] for candidate in candidates]
+    kinds = [candidate["kind"] for candidate in candidates]
+    scores = {
+        "BLEU": [sentence_bleu(text, references) for text in texts],
+        "ROUGE-L": [rouge_l(text, references) for text in texts],
+    }
+    return Example(row["id"], row.get("task", "text"), row["context"], references, texts, kinds, scores)
 
 
 def score(examples: list[Example], metric: str, preset: str, variant: str) -> str:
@@ -134,7 +137,7 @@ def show(console: Console, example: Example) -> None:
 
 
 def summarise(console: Console, examples: list[Example]) -> None:
-    """Print how often each metric is right."""
+    """Print how often each metric puts the best candidate first, and how often a bad one above all good ones."""
     table = Table("metric", "examples", "best candidate first", "bad one above every good one")
     for metric in ("MARS plus", "MARS paper", "BLEU", "ROUGE-L"):
         scored = [example for example in examples if metric in example.scores]

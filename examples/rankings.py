@@ -16,7 +16,7 @@ from space.questions import PageExample, read_examples
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 where every ranking is as its example says."""
+    """Run the command and return its exit code, which is 0 if every ranking is as its example says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(__file__).parent / "space.json"
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", default=default, help="default: space.json")
@@ -24,31 +24,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--variant", nargs="+", choices=CONFIGS, default=["plus"])
     args = parser.parse_args(argv)
     examples = read_examples(args.file)
-    as_said = [
+    as_expected = [
         score(example, preset, variant)
         for preset in args.preset
         for variant in args.variant
         for example in examples
         if example.question.references or not CONFIGS[variant].needs_references
     ]
-    print(f"{sum(as_said)} of {len(as_said)} are ranked as their example says")
-    return 0 if all(as_said) else 1
+    print(f"{sum(as_expected)} of {len(as_expected)} are ranked as their example says")
+    return 0 if all(as_expected) else 1
 
 
 def score(example: PageExample, preset: str, variant: str) -> bool:
     """Print the scores of an example; tell whether they rank its candidates as the example says."""
     question = example.question
-    count = len(question.candidates)
-    references = [question.references] * count if question.references else None
-    scorer = MarsScorer(preset, variant=variant)
+    references = [question.references] * len(question.candidates) if question.references else None
+    contexts = [question.context] * len(question.candidates)
     tasks = None if variant == "paper" else question.task
-    result = scorer.score(question.candidates, references, [question.context] * count, tasks=tasks, explain=True)
+    result = MarsScorer(preset, variant=variant).score(
+        question.candidates, references, contexts, tasks=tasks, explain=True
+    )
     right = example.is_right(result.scores)
     surprise = "" if right != example.fails else ", which the example does not say"
     print(f"{preset} {variant} {'right' if right else 'wrong'}{surprise}: {example.title}")
-    for rank, row, explanation in zip(example.ranks, result.row_scores, result.explanations, strict=True):
+    for rank, explanation in zip(example.ranks, result.explanations, strict=True):
         terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
-        print(f"  rank {rank} score {row.score:.3f} {explanation.candidate}\n    {terms}")
+        print(f"  rank {rank} score {explanation.score:.3f} {explanation.candidate}\n    {terms}")
         for verdict in explanation.verdicts:
             print(f"    {verdict.verdict} {verdict.probability:.2f}: {verdict.sentence}")
     return right != example.fails

@@ -13,7 +13,7 @@ from mars_score.scorer import MarsScorer
 from space.limits import place_of
 from space.questions import VARIANT, Question
 
-# The question's own notices tell of a blank context, and visitors cannot add documents.
+# A question has its own notice on a blank context, and visitors cannot add documents.
 _NOT_SHOWN = {Notice.BLANK_CONTEXT, Notice.FEW_DOCUMENTS}
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class ShownMetric(NamedTuple):
     Attributes:
         key: its name in the API.
         meaning: the range and meaning of its scores.
-        full: the score that fills a bar.
+        full: the score at which its bar is full.
     """
 
     key: str
@@ -58,12 +58,12 @@ class Answer:
 
     @property
     def signature(self) -> str:
-        """Return a line for each variant."""
+        """Return the signatures of the results, one per line."""
         return "\n".join(str(result.signature) for result in self._results)
 
     @property
     def notices(self) -> list[str]:
-        """Return different sentences on what was left out and on how candidates were scored."""
+        """Return sentences, each once, on what was left out and how candidates were scored."""
         candidates = self.question.candidates
         notices = [notice for result in self._results for notice in _notices_of(result, candidates)]
         return list(dict.fromkeys((*self.question.notices, *notices)))
@@ -99,7 +99,7 @@ class Answer:
 
 
 def quoted(text: str) -> str:
-    """Quote the beginning of a text, which names it."""
+    """Quote the first words of a text as its name."""
     words = text.split()
     start = " ".join(words[:5])[:50]
     more = "" if len(words) <= 5 and len(start) == len(" ".join(words)) else " …"
@@ -119,12 +119,12 @@ def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
 
 
 class Answerer:
-    """Answers many visitors, who share the loaded models; each model is used by one thread at a time."""
+    """Answers the questions of all visitors, who share the loaded models."""
 
     def __init__(self, documents: Sequence[str] | None = None) -> None:
-        """Take the texts over which the paper's MARS counts IDF; None: it counts over a question's references."""
+        """Take the texts over which the paper's MARS counts IDF, by default the references of each question."""
         self._documents = documents
-        # Keys do not ask for the paper's MARS; answers may have it.
+        # The keys have paper=False, even if the answer has the paper's MARS.
         self._prepared: dict[Question, Answer] = {}
 
     def answer(self, question: Question, progress: Progress | None = None) -> Answer:
@@ -150,7 +150,7 @@ class Answerer:
         return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:
-        """Return the prepared answer to an example, or None; it may hold the paper's scores unasked."""
+        """Return the prepared answer to an example, or None; it may have the paper's scores without need."""
         answer = self._prepared.get(replace(question, paper=False))
         return answer if answer and (answer.paper or not question.paper) else None
 

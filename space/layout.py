@@ -1,7 +1,4 @@
-"""The page: its layout, and the functions behind its buttons and the API.
-
-Exceptions become messages without a traceback.
-"""
+"""The page: its layout, and the functions behind its buttons and the API."""
 
 import json
 import logging
@@ -28,7 +25,10 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 # Settings of gradio's events. All events that run models share one queue, where one runs at a time.
 _MODELS: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-_PAGE: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # the page shows its own progress
+_PAGE: dict[str, Any] = {
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}  # The page shows its own progress.
 _AT_ONCE: dict[str, Any] = {"queue": False, **_PAGE}
 _SCORING: dict[str, Any] = {**_MODELS, **_PAGE}
 # The inputs of the page, in its order.
@@ -62,7 +62,7 @@ class Page(NamedTuple):
 
 
 def message_of(error: Exception) -> str:
-    """Return the message of a refusal; log any other exception and return a message without details."""
+    """Return the message of a refusal; log any other exception and return a message that gives no details."""
     if isinstance(error, Refused):
         return str(error)
     _log.error("Unexpected: %s", place_of(error))
@@ -79,7 +79,7 @@ class Handlers:
         self._limit = limit or WorkLimit()
 
     def page(self, request: gr.Request, *values: Any) -> Page:
-        """Score the inputs of the page, which come in the order of :data:`VALUES`, or show why this is refused."""
+        """Score the inputs of the page, in the order of :data:`VALUES`, or show why they are refused."""
         try:
             settings = dict(zip(VALUES, values, strict=True))
             context, *texts = (settings.pop(name) for name in ("context", *LIMITS))
@@ -112,12 +112,12 @@ class Handlers:
             raise gr.Error(message_of(error), print_exception=False) from None
 
     def arrive(self, example: Question) -> Page:
-        """Return what a visitor sees on arrival: the answer to an example, if it is ready."""
+        """Show the answer to an example on arrival, if it is ready."""
         prepared = self._answerer.prepared(example)
         return show(prepared) if prepared else Page()
 
     def paper(self, request: gr.Request, question: Question) -> Page:
-        """Add the paper's MARS to the answer that is shown, or leave it as it is and say why."""
+        """Add the paper's MARS to the answer that is shown, or warn why it cannot be added."""
         try:
             return show(self._answer(request, replace(question, paper=True)))
         except Exception as error:
@@ -156,16 +156,11 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
                 values = [*texts, *_settings()]
             with gr.Column(scale=6, elem_id="mars-outputs"):
                 outputs = _outputs()
-        filled = values[:-1]
-        started = [button.click(partial(Page, ranking=SCORING), None, list(outputs), **_AT_ONCE)]
-        for example, chosen in zip(examples, buttons, strict=True):
-            started.append(chosen.click(partial(_fill, example), None, [*filled, *outputs], **_AT_ONCE))
-        for start in started:
-            scored = start.then(handlers.page, values, list(outputs), **_SCORING)
-            scored.failure(None, None, outputs.ranking, js=_returning(problem_page(_UNANSWERED)), **_AT_ONCE)
-        added = outputs.paper.click(None, None, outputs.paper, js=_returning(_PAPER_COMPUTING), **_AT_ONCE)
-        scored = added.then(handlers.paper, outputs.question, list(outputs), **_SCORING)
-        scored.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
+        filled = values[:-1]  # An example leaves the preset as it is.
+        starts = [button.click(partial(Page, ranking=SCORING), None, list(outputs), **_AT_ONCE)]
+        for example, button in zip(examples, buttons, strict=True):
+            starts.append(button.click(partial(_fill, example), None, [*filled, *outputs], **_AT_ONCE))
+        _score_after(starts, handlers, values, outputs)
         gr.on([part.change for part in filled], None, filled, hint, js=_hint(examples), **_AT_ONCE)
         if examples:
             page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
@@ -173,8 +168,18 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
     return page.queue(max_size=WAITING_CALLS, api_open=False)
 
 
+def _score_after(starts: Sequence[Any], handlers: Handlers, values: list[Any], outputs: Page) -> None:
+    """Score after each of the events ``starts``, and add the paper's MARS after a click on its button."""
+    for start in starts:
+        scored = start.then(handlers.page, values, list(outputs), **_SCORING)
+        scored.failure(None, None, outputs.ranking, js=_returning(problem_page(_UNANSWERED)), **_AT_ONCE)
+    clicked = outputs.paper.click(None, None, outputs.paper, js=_returning(_PAPER_COMPUTING), **_AT_ONCE)
+    added = clicked.then(handlers.paper, outputs.question, list(outputs), **_SCORING)
+    added.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
+
+
 def _returning(value: Any) -> str:
-    """Return a JavaScript function that returns a value for one output."""
+    """Return a JavaScript function that gives a value to one output."""
     return f"() => [{json.dumps(value)}]"
 
 
@@ -191,9 +196,7 @@ def _hint(examples: Sequence[PageExample]) -> str:
 def _inputs() -> list[Any]:
     """Lay out context, task, references and candidates; return them in this order."""
     return [
-        _textbox(
-            "Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"
-        ),
+        _box("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
         gr.Radio(
             [(task.capitalize(), task) for task in TASKS],
             value=DEFAULTS["task"],
@@ -201,17 +204,17 @@ def _inputs() -> list[Any]:
             info="What the context is: a text, a dialogue (one turn per line) or data; or the text to summarise.",
             elem_id="mars-task",
         ),
-        _textbox(
+        _box(
             "References, one per line",
             1,
             6,
             "Good texts, written by people. Without any, the context alone counts",
         ),
-        _textbox("Candidates, one per line", 3, 14, "Texts to score"),
+        _box("Candidates, one per line", 3, 14, "Texts to score"),
     ]
 
 
-def _textbox(label: str, lines: int, max_lines: int, hint: str) -> Any:
+def _box(label: str, lines: int, max_lines: int, hint: str) -> Any:
     name = label.split(",")[0].lower()
     return gr.Textbox(label=label, lines=lines, max_lines=max_lines, placeholder=hint, elem_id=f"mars-{name}")
 
@@ -219,7 +222,7 @@ def _textbox(label: str, lines: int, max_lines: int, hint: str) -> Any:
 def _settings() -> list[Any]:
     """Lay out samples and settings; return them in the order of :data:`VALUES`."""
     with gr.Accordion("Samples and settings", open=False, elem_id="mars-settings"):
-        samples = _textbox("Samples, one per line", 1, 6, "What a good language model writes for this context")
+        samples = _box("Samples, one per line", 1, 6, "What a good language model writes for this context")
         aggregation = gr.Radio(
             [("Best", "max"), ("Mean", "mean")],
             value=DEFAULTS["reference_aggregation"],
@@ -268,7 +271,7 @@ def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:
 
 
 def _values(example: PageExample) -> list[Any]:
-    """Return an example's values in the order of :data:`VALUES`, but for the preset."""
+    """Return an example's values in the order of :data:`VALUES`, without the preset."""
     values = {name: getattr(example.question, name) for name in VALUES[:-1]}
     lines = {name: "\n".join(values[name]) for name in LIMITS}
     return list((values | lines).values())
@@ -276,7 +279,7 @@ def _values(example: PageExample) -> list[Any]:
 
 def theme() -> Any:
     """Make the theme of gradio."""
-    # Gradio's shades 50 to 950.
+    # The shades 50 to 950 of a colour, as gradio numbers them.
     shades = "#fdf5f1 #fae6dd #f3c9b8 #e8a288 #d97953 #c2562f #a84522 #89371c #6b2c18 #4f2214 #31140b"
     return gr.themes.Base(
         primary_hue=gr.themes.Color(*shades.split(), name="rust"),

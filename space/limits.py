@@ -1,7 +1,4 @@
-"""Limits on the size and number of requests and on computing time, and on what the log says of visitors.
-
-Each refusal says what to do instead.
-"""
+"""Limits on the size and number of requests, on computing time, and on what is logged about visitors."""
 
 import ipaddress
 import sys
@@ -25,11 +22,11 @@ ELSEWHERE = "On your own machine MARS has no such limit."
 
 
 class Refused(ValueError):  # noqa: N818
-    """Input that is not accepted; the message is shown to the visitor."""
+    """Input that is not accepted; its message, which is shown to the visitor, says what to do instead."""
 
 
 class Allowance:
-    """The amount that each address may use within any ``seconds``: requests or seconds of work."""
+    """The number of requests, or of seconds of work, that each address may use within any ``seconds``."""
 
     def __init__(
         self, amount: float, seconds: float, unit: str, clock: Callable[[], float] = time.monotonic
@@ -39,7 +36,7 @@ class Allowance:
         self._lock = threading.Lock()
 
     def check(self, address: str) -> None:
-        """Raise Refused if the amount is used up; the message says how long to wait."""
+        """Raise Refused, with the time to wait, if an address has used its amount up."""
         now, used = self._clock(), 0.0
         with self._lock:
             self._uses = [use for use in self._uses if use[0] > now - self.seconds]
@@ -54,7 +51,7 @@ class Allowance:
                 )
 
     def charge(self, address: str, amount: float = 1) -> None:
-        """Count an amount that an address used."""
+        """Count an amount as used by an address."""
         with self._lock:
             self._uses.append((self._clock(), address, amount))
 
@@ -114,7 +111,7 @@ class WorkLimit:
         """Count the time that the block takes for the address of a request; yield a progress function for it.
 
         Raises:
-            Refused: the address has used its time; raised by the progress function: this call has.
+            Refused: the address has used its time up; the progress function raises it if this call takes too long.
         """
         address = address_of(request.client.host if request and request.client else None)
         self._allowance.check(address)
@@ -134,12 +131,12 @@ class WorkLimit:
 
 
 def hide_texts() -> None:
-    """Print tracebacks, those of gradio too, without messages, which may hold visitors' texts."""
+    """Let tracebacks, also those of gradio, be printed without messages, which may hold visitors' texts."""
     traceback.print_exception = _print_place
 
 
 def place_of(error: BaseException) -> str:
-    """Name the type of an exception and where it was raised."""
+    """Return the type of an exception and the places in the code that it passed."""
     frames = traceback.extract_tb(error.__traceback__)
     places = (f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
     return "\n  ".join([type(error).__name__, *places])

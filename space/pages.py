@@ -1,4 +1,4 @@
-"""Show answers as HTML; texts of visitors and models are escaped here."""
+"""HTML of answers, in which texts of visitors and models are escaped."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -15,7 +15,7 @@ SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
 
 
 def hint_page(hint: str) -> str:
-    """Show the hint of an example; nothing if it is empty."""
+    """Show the hint of an example, or nothing for an empty one."""
     return f"<p>{escape(hint)}</p>" if hint else ""
 
 
@@ -26,10 +26,10 @@ def problem_page(message: str) -> str:
 
 def ranking_page(answer: Answer) -> str:
     """Show the candidates as cards, best first; the first card is open."""
-    items = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
-    return (
-        f'<p class="mars-headline">{headline(answer)}</p>{_meanings(answer)}<ol class="mars-ranking">{items}</ol>'
-    )
+    cards = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
+    meanings = " ".join(f"<b>{name}</b>: {METRICS[name].meaning}." for name in answer.scores)
+    hint = f'<p class="mars-hint">Higher is better. {meanings}</p>'
+    return f'<p class="mars-headline">{headline(answer)}</p>{hint}<ol class="mars-ranking">{cards}</ol>'
 
 
 def headline(answer: Answer) -> str:
@@ -54,7 +54,7 @@ def headline(answer: Answer) -> str:
 
 
 def ranks_of(scores: Sequence[float]) -> list[int]:
-    """Return the rank of each score, 1 for the highest; equal scores share a rank."""
+    """Return the rank of each score, which is 1 for the highest; equal scores share a rank."""
     return [1 + sum(other > score for other in scores) for score in scores]
 
 
@@ -66,14 +66,8 @@ def _named(answer: Answer, index: int) -> str:
     return f"<b>{escape(quoted(answer.question.candidates[index]))}</b>"
 
 
-def _meanings(answer: Answer) -> str:
-    """Say what the scores of each metric are."""
-    parts = " ".join(f"<b>{name}</b>: {METRICS[name].meaning}." for name in answer.scores)
-    return f'<p class="mars-hint">Higher is better. {parts}</p>'
-
-
 def _card(answer: Answer, index: int, place: int) -> str:
-    """Show a candidate with its scores; the opened card also explains them."""
+    """Show a candidate with its scores and, when the card is opened, their explanation."""
     plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     return (
@@ -86,7 +80,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
 
 
 def _score(name: str, scores: Sequence[float], index: int) -> str:
-    """Show the score of MARS plus, by which the cards are sorted, as a bar, and other scores with their rank."""
+    """Show the score of MARS plus, which sorts the cards, as a bar, and other scores with their rank."""
     full = METRICS[name].full
     number = f'<span class="mars-number">{_minus(f"{scores[index]:.{1 if full > 1 else 3}f}")}</span>'
     label = f'<span class="mars-name">{name}</span>'
@@ -126,13 +120,13 @@ def _explained(result: MarsResult, index: int) -> str:
 
 
 def notices_page(notices: Sequence[str]) -> str:
-    """Show notices as a list; nothing if there are none."""
+    """Show notices as a list, or nothing if there are none."""
     items = "".join(f"<li>{escape(notice)}</li>" for notice in notices)
     return f'<ul class="mars-notices">{items}</ul>' if notices else ""
 
 
 def compared_page(answer: Answer) -> str:
-    """Show references and infills of the paper's MARS with the candidates' similarities; nothing without it."""
+    """Show the texts of the paper's MARS with the candidates' similarities, or nothing if it was not computed."""
     if not answer.paper:
         return ""
     head = "".join(
@@ -150,7 +144,7 @@ def compared_page(answer: Answer) -> str:
 
 
 def _blocks(answer: Answer, result: MarsResult) -> str:
-    """Show a block of the table for each reference."""
+    """Show a block of the table for each reference and its infills."""
     rows = [result.row_scores[index].references for index in answer.order]
     blocks = ""
     for scores in zip(*rows, strict=True):
@@ -168,7 +162,7 @@ def _compared_texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]
     texts = [("reference", 0, escape(augmented.reference))]
     groups: dict[tuple[str, str], list[Infill]] = {}
     for infill in augmented.infills:
-        if infill.template != augmented.reference:  # else no word is masked
+        if infill.template != augmented.reference:  # A word is masked.
             groups.setdefault((infill.template, infill.text), []).append(infill)
     for group in groups.values():
         ratios = ", ".join(f"{infill.mask_ratio:.0%}" for infill in group)
@@ -184,7 +178,7 @@ def _similarity(place: int, value: float, largest: float) -> str:
 
 
 def _marked(before: str, after: str) -> str:
-    """Show a text, with the words underlined that the text before it lacks."""
+    """Show the text ``after``, with the words underlined that ``before`` lacks."""
     old, new = before.split(), after.split()
     parts = []
     for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

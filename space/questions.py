@@ -1,4 +1,4 @@
-"""Check the texts and settings of visitors; no setting is the name of a model or a path."""
+"""Texts and settings of visitors, checked; no setting can name a model or a path."""
 
 import json
 import os
@@ -16,7 +16,8 @@ from mars_score.text import whole as without_surrogates
 from space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
-PAPER_CHARACTERS = 400  # of all references together; the paper's MARS fills the blanks of longer ones for minutes
+# Of all references together: the paper's MARS would fill the blanks of longer ones for minutes.
+PAPER_CHARACTERS = 400
 # The greatest number of texts, and of characters in each.
 LIMITS = {"references": (4, 600), "candidates": (12, 1_500), "samples": (4, 600)}
 WITHOUT_REFERENCES = (
@@ -29,16 +30,13 @@ WITHOUT_REFERENCES = (
 def space_presets() -> tuple[str, ...]:
     """Return the presets that visitors can choose, the default first.
 
-    They are ``MARS_PRESET`` alone if it is set; else those whose models are installed; else ``"base"``.
+    ``MARS_PRESET`` alone if it is set, else "mini" and "medium" as far as they are installed, else "base".
     """
     if chosen := os.environ.get("MARS_PRESET"):
         return (chosen,)
-    return tuple(name for name in ("mini", "medium") if _is_installed(name)) or ("base",)
-
-
-def _is_installed(preset: str) -> bool:
-    """Tell whether the packages with a preset's models are installed."""
-    return all(locate(name).is_here(None) for name in PRESETS[preset].values())
+    packaged = ("mini", "medium")
+    installed = [name for name in packaged if all(locate(model).is_here(None) for model in PRESETS[name].values())]
+    return tuple(installed) or ("base",)
 
 
 CHOICES = space_presets()
@@ -59,7 +57,7 @@ class Question:
 
     Attributes:
         context: the text before the candidates.
-        references: good texts by people; if empty, the context alone counts.
+        references: good texts by people; without any the context alone counts.
         candidates: texts to score.
         samples: texts that other systems wrote for the context.
         task: one of :data:`mars_score.rows.TASKS`.
@@ -92,8 +90,8 @@ class Question:
         if self.paper and not self.references:
             raise Refused("The paper's MARS needs references: please give some.")
         if self.paper:
-            what = "For the paper's MARS: all references together have"
-            _check_length(what, ["".join(self.references)], PAPER_CHARACTERS)
+            subject = "For the paper's MARS: all references together have"
+            _check_length(subject, ["".join(self.references)], PAPER_CHARACTERS)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -112,7 +110,7 @@ def read_question(
     """Check texts and settings; references, candidates and samples are lists or have one text per line.
 
     Args:
-        context: a text; None or a blank text: no context.
+        context: a text; None or a blank one if there is no context.
         references: up to four.
         candidates: up to twelve.
         samples: up to four.
@@ -166,10 +164,10 @@ def _check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _check_length(what: str, texts: Sequence[str], limit: int) -> None:
+def _check_length(subject: str, texts: Sequence[str], limit: int) -> None:
     if (length := max(map(len, texts), default=0)) > limit:
         raise Refused(
-            f"{what} {length:,} characters; at most {limit:,} are allowed here. Please shorten it. {ELSEWHERE}"
+            f"{subject} {length:,} characters; at most {limit:,} are allowed here. Please shorten it. {ELSEWHERE}"
         )
 
 
@@ -180,7 +178,7 @@ def _encodable(text: str) -> str:
 
 def _read_texts(name: str, value: Any) -> list[str]:
     if isinstance(value, str):
-        text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # blank lines at the end are no texts
+        text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # Blank lines at the end are no texts.
         value = text.split("\n") if text else None
     if not isinstance(value, list | tuple | None) or not all(isinstance(text, str) for text in value or ()):
         raise Refused(f"The {name} must be a list of texts.")
@@ -212,7 +210,7 @@ class PageExample:
 
 
 def read_examples(path: Path) -> list[PageExample]:
-    """Read the examples of the page from a JSON file; none if there is no such file."""
+    """Read the examples of the page from a JSON file, which may be missing."""
     examples = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     return [
         PageExample(

@@ -68,7 +68,7 @@ def test_python():
     for name, text in PAGES.items():
         snippets.run_page(name, text, left)
     assert left["mars"].compute(**left["rows"])["mars"] == pytest.approx(left["result"].score, abs=1e-6)
-    assert left["found"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
+    assert left["evaluation"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
 
 
 def assert_printed(ours, shown, tolerance=0.011):

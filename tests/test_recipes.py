@@ -26,6 +26,7 @@ PRINTED = {
     "Streams": r"0 .*\d\n1 .*\d\n2 .*\d\n",
     "datasets": r"(Column\()?\[-?\d.*, -?\d.*\]\)?\n",
     "Several systems": "[ABC] cannot be told apart from .*\n",
+    "Rows that are checked first": r"\[-?\d.*, -?\d.*\]\n[AB] .*\n",
     "Gates": r"-?0\.\d+\n",
     "torchmetrics": r"tensor\(-?0\.\d+\)\n",
     "judge": r"(True|False) -?0\.\d\d: says .* of the reference .*\n",

@@ -180,7 +180,7 @@ def share(rank, encoder):
     def fail(*_, **__):
         raise OSError("the Hub is out of reach")
 
-    patch.setattr(MarsScorer, "score", fail)
+    patch.setattr(MarsScorer, "score_rows", fail)
     with pytest.raises((OSError, RuntimeError)) as caught:
         filled([rank]).compute()
     return {**results, "failure": f"{type(caught.value).__name__}: {caught.value}"}

@@ -12,36 +12,22 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from mars_score.cli import (
-    compare_command,
-    meta_command,
-    score_command,
-    store_command,
-    train_command,
-)
+from mars_score.cli import compare_command, meta_command, score_command, store_command, train_command
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.running import set_passive_omp_wait
 from mars_score.progress import hide_library_output
 from mars_score.text import one_line
 from mars_score.version import __version__
 
-COMMANDS = (
-    score_command,
-    compare_command,
-    meta_command,
-    train_command,
-    store_command,
-)
-
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line, without the usage that argparse puts before it."""
+    """A parser that reports a wrong option in one line, without the usage that argparse prints before it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what :func:`main` reports."""
+        """Raise a ValueError, which :func:`main` reports."""
         raise ValueError(f"{message} (see: {self.prog} --help)")
 
 
@@ -53,23 +39,23 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mars {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(commands)
+    for module in (score_command, compare_command, meta_command, train_command, store_command):
+        module.add_parser(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
+    """Run ``mars`` with the arguments ``argv``, by default those of the process, and return its exit code."""
     set_passive_omp_wait()
     hide_library_output()
     _stop_cleanly()
-    if sys.stdout is None:  # It was closed by the caller, as in: mars score ... >&-
+    if sys.stdout is None:  # The caller closed it, as in: mars score ... >&-
         return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
     try:
         args = make_parser().parse_args(argv)
         code = args.run(args) or 0
         sys.stdout.flush()
-    except SystemExit as stop:  # by --help and --version
+    except SystemExit as stop:  # --help and --version exit.
         return int(stop.code or 0)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
@@ -86,12 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _stop_cleanly() -> None:
-    """Let SIGTERM and SIGHUP end the command as Ctrl-C does: what it keeps in temporary folders is removed."""
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that its temporary folders are removed."""
     if threading.current_thread() is not threading.main_thread():
         return
     signal.signal(signal.SIGTERM, _exit)
     hang_up = getattr(signal, "SIGHUP", None)
-    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:  # as nohup sets it
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:  # nohup ignores it.
         signal.signal(hang_up, _exit)
 
 

@@ -1,4 +1,4 @@
-"""Options that the commands share; those of the settings are made from their configurations."""
+"""Options that the commands share; the options of settings are made from the configurations."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,6 @@ OUT = (
     "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
     "output as JSONL"
 )
-_SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store")
 
 
 # Columns
@@ -38,7 +37,7 @@ def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -
 
 
 def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
-    """Add the names of a file's columns; with candidates among them, references can be left out."""
+    """Add the names of a file's columns and, for a file with candidates, the options that go with these."""
     group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
@@ -46,7 +45,7 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
     if "prediction" in columns:
         text = "column of texts that others than the scored system wrote for the context: one, or a list"
         group.add_argument("--samples-column", metavar="NAME", help=text)
-        text = "column that says what each context is (see --task); an empty cell: as --task says"
+        text = "column with the task of each row (see --task); an empty cell: as --task says"
         group.add_argument("--task-column", metavar="NAME", help=text)
         text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
         group.add_argument("--no-references", action="store_true", help=text)
@@ -66,7 +65,7 @@ def input_columns(args: argparse.Namespace) -> Columns:
 
 
 def add_rated_options(parser: argparse.ArgumentParser) -> None:
-    """Add the columns of a file of rated candidates, and which data sets compare within groups."""
+    """Add the columns of a file of rated candidates, and the data sets that compare within groups only."""
     group = parser.add_argument_group("columns")
     for column in dataclasses.fields(RatedColumns):
         text = f"column of the {column.name} (default: {column.default or DEFAULT_NAMES.get(column.name, 'none')})"
@@ -84,9 +83,9 @@ def rated_columns(args: argparse.Namespace) -> RatedColumns:
 
 @contextmanager
 def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
-    """Copy standard input, if it is the input, to a temporary file, which can be read several times.
+    """Copy standard input to a temporary file that can be read several times, if ``args.file`` is "-".
 
-    Gives a function that replaces the name of this file in a message; in errors it is replaced already.
+    Yields a function that replaces the file's name in a message; in errors it is replaced already.
     """
     if args.file != "-":
         yield str
@@ -111,7 +110,7 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for several workers."""
+    """Add the options of long runs: workers and the size of a chunk."""
     group = parser.add_argument_group(
         "large files", "A stopped run goes on when the same command is given again: the store has what was done."
     )
@@ -138,12 +137,12 @@ def split_names(text: str) -> list[str]:
 def add_scorer_options(
     parser: argparse.ArgumentParser, groups: Iterable[str] = tuple(GROUPS), without: Iterable[str] = ()
 ) -> None:
-    """Add preset, device and the like, and the settings.
+    """Add the options of the machine (device, batch sizes, store), the preset and the settings.
 
     Args:
-        parser: of a command.
-        groups: of settings (:data:`mars_score.settings.GROUPS`) that the command uses.
-        without: settings of these that it does not use, or has options of its own for.
+        parser: the parser of a command.
+        groups: the groups of settings (:data:`mars_score.settings.GROUPS`) that the command uses.
+        without: settings of these groups that it does not use or replaces by options of its own.
     """
     group = parser.add_argument_group("machine")
     add = partial(group.add_argument, default=argparse.SUPPRESS)  # The defaults are those of MarsScorer.
@@ -157,18 +156,18 @@ def add_scorer_options(
     for title, options in setting_groups().items():
         if title in groups:
             heading = title if title in ("settings", "models") else f"settings of {title}"
-            _add_settings(
-                parser.add_argument_group(heading), [option for option in options if option.name not in without]
-            )
+            used = [option for option in options if option.name not in without]
+            _add_settings(parser.add_argument_group(heading), used)
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of MarsScorer that the options set."""
-    return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
+    names = ("preset", "batch_size", "encoder_batch_size", "device", "store", *SETTING_NAMES)
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def setting_groups() -> dict[str, list[Option]]:
-    """Return the settings by group, each once: those of all variants are with the general ones."""
+    """Return the settings by group, each once; settings of all variants are in the group of general ones."""
     groups = {title: list(options_of(config)) for title, config in GROUPS.items()}
     counts = Counter(option.name for options in groups.values() for option in options)
     single = {title: [option for option in group if counts[option.name] == 1] for title, group in groups.items()}
@@ -177,7 +176,7 @@ def setting_groups() -> dict[str, list[Option]]:
 
 
 def _add_settings(group: Any, options: Iterable[Option]) -> None:
-    """Add an option for each setting; models come after the preset, which names them."""
+    """Add an option for each setting, and before the models the preset, which names them."""
     if group.title == "models":
         text = f"all of them: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
         group.add_argument("--preset", metavar="NAME", default=argparse.SUPPRESS, help=text)
@@ -191,18 +190,14 @@ def _add_settings(group: Any, options: Iterable[Option]) -> None:
 
 def _parsing(option: Option) -> dict[str, Any]:
     """Return what argparse needs to parse a setting."""
-    if option.kind is bool:
-        return {"action": argparse.BooleanOptionalAction}
-    if option.choices:
-        return {"choices": option.choices}
-    parsings: dict[Any, tuple[Callable[[str], Any], str]] = {
-        int: (int, "N"),
-        float: (float, "X"),
-        dict: (_json, "JSON"),
-        tuple: (str, "FILE"),
+    parsings: dict[Any, dict[str, Any]] = {
+        bool: {"action": argparse.BooleanOptionalAction},
+        int: {"type": int, "metavar": "N"},
+        float: {"type": float, "metavar": "X"},
+        dict: {"type": _json, "metavar": "JSON"},
+        tuple: {"metavar": "FILE"},
     }
-    parse, metavar = parsings.get(option.kind, (str, "NAME"))
-    return {"type": parse, "metavar": metavar}
+    return parsings.get(option.kind, {"choices": option.choices} if option.choices else {"metavar": "NAME"})
 
 
 def _json(text: str) -> Any:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
     from mars_score.stats.resampling import Interval
 
-EXAMPLE = "mars-example"  # folder that --example makes
-SHOWN = 3  # rows that are shown without --rows
+_EXAMPLE = "mars-example"  # the folder that --example makes
 
 
 def add_parser(commands: Any) -> None:
@@ -37,8 +36,8 @@ def add_parser(commands: Any) -> None:
     example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --variant plus --table latex"
     parser = commands.add_parser("compare", help=text, description=text, epilog=example)
     add = parser.add_argument
-    add("files", metavar="FILE", nargs="*", help="of each system its candidates, the other columns being the same")
-    text = f"write two small files to the folder {EXAMPLE} and compare these"
+    add("files", metavar="FILE", nargs="*", help="the candidates of a system; all other columns are the same")
+    text = f"write two small files to the folder {_EXAMPLE} and compare these"
     add("--example", action="store_true", help=text)
     add_column_options(parser, ("prediction", "reference", "context"))
     text = "column of the first file; rows with one value are drawn together (default: rows of one context)"
@@ -58,34 +57,35 @@ def run(args: argparse.Namespace) -> None:
     """Compare and print; see :func:`mars_score.cli.main` for errors."""
     _check(args)
     if args.example:
-        args.files = _write_example(Path(EXAMPLE))
+        args.files = _write_example(Path(_EXAMPLE))
     with scoring() as notices:
         files, rows = _read(args)
     print_notices(notices)
     by_system = dict(zip(_names(args.files), files, strict=True))
     ranking = _rank(args, by_system, rows)
-    count = SHOWN if args.rows is None else args.rows
+    shown = 3 if args.rows is None else args.rows
     if not args.json:
-        _show(ranking, count, args.table, by_system)
+        _show(ranking, shown, args.table, by_system)
         return
-    result = ranking.to_dict(count)
+    result = ranking.to_dict(shown)
     for row in result["most_different"]:
         row["lines"] = {name: file.line(row["row"]) for name, file in by_system.items()}
-    print(json.dumps(result))  # in ASCII: safe on any terminal
+    print(json.dumps(result))  # ASCII is safe on any terminal.
 
 
 def _rank(
     args: argparse.Namespace, files: Mapping[str, RecordFile], rows: Sequence[Sequence[Row]]
 ) -> SystemRanking:
     """Rank the systems by the files and rows of each, with the options of the command."""
-    first = next(iter(files.values()))
-    remedy = "add it or name another with --group-column"
-    groups = first.labels(args.group_column, remedy=remedy) if args.group_column else None
-    has_samples = bool(args.samples_column or args.samples_from_others)
     from mars_score.compare import rank_rows
     from mars_score.scorer import MarsScorer
 
-    with progress_bars(quiet=args.quiet) as progress, scoring():  # The result repeats the notices.
+    groups = None
+    if args.group_column:
+        first = next(iter(files.values()))
+        groups = first.labels(args.group_column, remedy="add it or name another with --group-column")
+    has_samples = bool(args.samples_column or args.samples_from_others)
+    with progress_bars(quiet=args.quiet) as progress, scoring():  # The ranking has the notices, too.
         scorer = MarsScorer(**scorer_arguments(args), progress=progress)
         scorer.check_inputs(has_references=bool(input_columns(args).reference), has_samples=has_samples)
         return rank_rows(
@@ -100,7 +100,7 @@ def _rank(
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise ValueError for options that do not go together."""
+    """Raise ValueError for options that exclude each other."""
     if args.example and args.files:
         raise ValueError(f"--example brings files of its own; leave out {args.files[0]}, or --example")
     if len(args.files) < 2 and not args.example:
@@ -117,10 +117,10 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write_example(folder: Path) -> list[str]:
-    """Write a file for each of two systems, say so, and return their paths.
+    """Write a file for each of two systems, print their names, and return their paths.
 
     Raises:
-        ValueError: there is a file of this name with another text.
+        ValueError: a file of this name has another text.
         OSError: a file cannot be written.
     """
     rows = [json.loads(line) for line in (files(__package__) / "example.jsonl").read_text("utf-8").splitlines()]
@@ -145,31 +145,33 @@ def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ from
-            those of the first file.
+        ValueError, TypeError: a bad file, or a line whose references or context differ from the first file's.
     """
     files = list(map(read_rows, args.files))
     first, *others = files
     columns, task = input_columns(args), getattr(args, "task", None)
-    rows = [columns.rows(first, task=task)]
+    first_rows = columns.rows(first, task=task)
+    rows = [first_rows]
     for other in others:
-        with_tasks = _with_tasks(other, columns.task, rows[0]) if columns.task else other
-        rows.append(replace(columns, samples=None).rows(with_tasks, task=task))
-        for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
-            if (row.references, row.context) != (expected.references, expected.context):
-                field = "context" if row.references == expected.references else "reference"
-                column = columns.found_in(other).names[field]
-                fault = f"{other.where(column)(number)} differs from {first.line(number)}"
-                raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
-        _check_lengths(*sorted((first, other), key=lambda file: len(file.rows)))
-    return files, [list(map(_with_samples_of, of_file, rows[0])) for of_file in rows]
+        with_tasks = _with_tasks(other, columns.task, first_rows) if columns.task else other
+        other_rows = replace(columns, samples=None).rows(with_tasks, task=task)
+        _check_same(first, first_rows, other, other_rows, columns.found_in(other).names)
+        rows.append(
+            [replace(row, samples=expected.samples) for expected, row in zip(first_rows, other_rows, strict=True)]
+        )
+    return files, rows
 
 
-def _with_samples_of(row: Row, other: Row) -> Row:
-    return replace(row, samples=other.samples)
-
-
-def _check_lengths(shorter: RecordFile, longer: RecordFile) -> None:
+def _check_same(
+    first: RecordFile, first_rows: Sequence[Row], other: RecordFile, rows: Sequence[Row], names: Mapping[str, str]
+) -> None:
+    """Raise ValueError for the first row that differs from the first file; ``names`` are columns of the other."""
+    for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
+        if (row.references, row.context) != (expected.references, expected.context):
+            column = names["context" if row.references == expected.references else "reference"]
+            fault = f"{other.where(column)(number)} differs from {first.line(number)}"
+            raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
+    shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
     count = len(shorter.rows)
     if len(longer.rows) > count:
         fault = f"{longer.line(count)}: {shorter.path} has only {count} rows"
@@ -177,13 +179,13 @@ def _check_lengths(shorter: RecordFile, longer: RecordFile) -> None:
 
 
 def _with_tasks(file: RecordFile, column: str, rows: Sequence[Row]) -> RecordFile:
-    """Put the tasks of ``rows`` in a file's column of tasks; the task decides how a context is read."""
+    """Put the tasks of ``rows`` into a file's column of tasks, as the task decides how a context is read."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Return the files' names without their endings, or their paths where two of these are equal."""
+    """Return the names of files without their endings, or their paths if two of these names are equal."""
     names = [Path(file).stem for file in files]
     if len(set(names)) == len(names):
         return names
@@ -193,11 +195,11 @@ def _names(files: Sequence[str]) -> list[str]:
 def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RecordFile]) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
-    In "markdown" and "latex" the note of the first table holds verdict, signature and notices; no rows are shown.
+    In "markdown" and "latex" the first table's note holds verdict, signature and notices, and no rows follow.
     """
     scores, pairs = _tables(ranking)
-    lines = [f"verdict: {ranking.verdict}", f"signature {ranking.signature}"]
-    lines = [one_line(line) for line in (*lines, *(f"notice: {notice}" for notice in ranking.notices))]
+    notices = [f"notice: {notice}" for notice in ranking.notices]
+    lines = [*map(one_line, (f"verdict: {ranking.verdict}", f"signature {ranking.signature}", *notices))]
     if form != "text":
         scores = replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines)))
         lines, rows = [], 0
@@ -208,7 +210,7 @@ def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[s
 
 
 def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
-    """Make the tables of the systems' scores, and of the difference of each two systems with its p-value."""
+    """Make the table of the systems' scores, and that of the differences of each two systems with p-values."""
     groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
     interval = f"{ranking.confidence:.0%} interval"
     title, note = f"{len(ranking.rows)} rows, {len(ranking.systems)} systems", f"bootstrap intervals over {groups}"
@@ -237,7 +239,7 @@ def _ends(interval: Interval) -> str:
 
 
 def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RecordFile]) -> Iterator[str]:
-    """Yield the rows that differ most, each with its line in every file and its texts."""
+    """Yield the rows that differ most, each with its line in every file, its scores and its texts."""
     rows = ranking.most_different(count)
     if rows:
         yield from ("", "rows that differ most")

@@ -22,11 +22,9 @@ from mars_score.meta.metrics import METRICS, parse_names
 from mars_score.meta.sets import read_rated_sets
 from mars_score.progress import progress_bars
 from mars_score.rows import TASKS
+from mars_score.settings import SETTING_NAMES
 
-_NOT_SURVEYING = (
-    *("variant", "task", "clean", "language", "learned", "max_context_tokens", "reference_aggregation"),
-    *("language_model", "entailment_model"),
-)
+_SURVEYING = {"use_context", "encoder", "dtype"}  # the settings that a survey of references depends on
 
 
 def add_parser(commands: Any) -> None:
@@ -54,8 +52,7 @@ def _add_meta(commands: Any) -> None:
     add("--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash")
     add("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")
     text = f"what the contexts of a data set are: {', '.join(TASKS)} (default: as their type says)"
-    form = "SET=TASK,..."
-    add("--task", dest="tasks", action="extend", type=_tasks, default=[], metavar=form, help=text)
+    add("--task", dest="tasks", action="extend", type=_tasks, default=[], metavar="SET=TASK,...", help=text)
     add("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests (1000)")
     add("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests (0)")
     add("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
@@ -78,12 +75,12 @@ def _add_references(commands: Any) -> None:
     parser = commands.add_parser("references", help=text, description=text, epilog=example)
     add_input_options(parser, ("reference", "context"))
     rated = parser.add_argument_group("ratings of references")
-    text = "column of people's ratings of the references: of each row a list as long as theirs, null where none"
+    text = "column of people's ratings of the references: a list per row, as long as theirs, null for no rating"
     rated.add_argument("--ratings", metavar="NAME", help=text)
     text = "write each row with the reference of the highest rating alone (the first of equals), as JSONL"
     rated.add_argument("--best", metavar="BEST.jsonl", help=text)
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the figures of every row")
-    add_scorer_options(parser, ("settings", "models"), without=_NOT_SURVEYING)
+    add_scorer_options(parser, ("settings", "models"), without=set(SETTING_NAMES) - _SURVEYING)
     parser.set_defaults(run=_survey)
 
 
@@ -105,7 +102,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         raise ModelUnavailableError("no metric gave a score; the notices say why")
     path = write_report(result, args.report) if args.report else None
     if args.json:
-        print(json.dumps(result.to_dict()))  # in ASCII: safe on any terminal
+        print(json.dumps(result.to_dict()))  # ASCII is safe on any terminal.
         return
     show_table(main_table(result))
     for line in rater_lines(result):

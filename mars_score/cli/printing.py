@@ -1,4 +1,4 @@
-"""What the commands print: notices on standard error, lines and tables on standard output."""
+"""Printing of the commands: notices go to standard error, lines and tables to standard output."""
 
 from __future__ import annotations
 
@@ -35,31 +35,29 @@ def print_notices(notices: Iterable[str]) -> None:
 
 
 def print_error(line: str) -> None:
-    """Print a line to standard error, without what a terminal would obey."""
+    """Print a line to standard error, without control characters."""
     print(f"mars: {_shown(line)}", file=sys.stderr)
 
 
 def print_line(line: str) -> None:
-    """Print to standard output, without what a terminal would obey; characters it lacks become question marks."""
+    """Print a line to standard output, without control characters; what it cannot encode becomes "?"."""
     encoding = sys.stdout.encoding or "utf-8"
     print(_shown(line).encode(encoding, "replace").decode(encoding))
 
 
 def _shown(text: str) -> str:
-    """Replace characters that a terminal would obey by spaces; halves of characters are left to the encoding."""
+    """Replace control characters by spaces; unpaired surrogates are left to the encoding."""
     return "".join(
-        sign if sign.isprintable() or sign == "\n" or "\ud800" <= sign <= "\udfff" else " " for sign in text
+        char if char.isprintable() or char == "\n" or "\ud800" <= char <= "\udfff" else " " for char in text
     )
 
 
 def show_table(table: Table, form: TableFormat = "text") -> None:
-    """Print a table to standard output; text is drawn on a terminal, and aligned, of any width, elsewhere."""
-    if form == "markdown":
-        print_line(table_to_markdown(table) + "\n")
-    elif form == "latex":
-        print_line(table_to_latex(table) + "\n")
-    else:
+    """Print a table to standard output; as text it is drawn on a terminal, and aligned in columns elsewhere."""
+    if form == "text":
         _draw(table)
+    else:
+        print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
 
 
 def _draw(table: Table) -> None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from mars_score.explanation import Explanation
     from mars_score.runs import Action, Run, Summary
 
-SHOWN = 20  # scores below the threshold that are listed
+_LISTED = 20  # scores below the threshold
+# Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
 
@@ -77,7 +78,7 @@ def _add_augment(commands: Any) -> None:
 
 @contextmanager
 def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
-    """Give a run that has computed everything, and its folder, which is removed at the end of the block."""
+    """Yield a run that has computed everything, and its folder, which the end of the block removes."""
     from mars_score.data.writing import run_folder
     from mars_score.runs import Run
 
@@ -114,7 +115,7 @@ def _score(args: argparse.Namespace) -> int:
             elif args.out != "-":
                 _show_text(run, summary, explanations, args.detailed)
         if args.out is not None:
-            write(run.output(), folder, args.out)  # Perhaps in the place of the input, which is not read again.
+            write(run.output(), folder, args.out)  # It may replace the input, which is not read again.
         with shown.open(encoding=encoding, newline="") as file:
             shutil.copyfileobj(file, sys.stdout)
     for line in failures:
@@ -134,8 +135,8 @@ def _threshold(text: str) -> float:
 
 
 def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
-    """Say what is below its threshold; for rows line, score and candidate, the lowest first."""
-    if fail_under is not None and not mean >= fail_under:  # NaN reaches nothing.
+    """Yield lines on the scores below a threshold: the mean, then rows with line and candidate, lowest first."""
+    if fail_under is not None and not mean >= fail_under:  # NaN fails as well.
         yield f"the mean score {mean:.4f} is below {fail_under:g}"
     if fail_rows_under is None:
         return
@@ -146,14 +147,14 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
         if not result.score >= fail_rows_under
     )
     if below:
-        more = f"; the {SHOWN} lowest are" if len(below) > SHOWN else ""
+        more = f"; the {_LISTED} lowest are" if len(below) > _LISTED else ""
         yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"
-    for score, line, text in below[:SHOWN]:
+    for score, line, text in below[:_LISTED]:
         yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
 
 
 def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
-    """Print one JSON object, in ASCII and so safe on any terminal; details are written row by row."""
+    """Print one JSON object in ASCII, which is safe on any terminal; details are written row by row."""
     from mars_score.percentiles import find_percentiles
 
     signature = run.signature
@@ -181,7 +182,7 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
 
 
 def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
-    """Print score, signature, notices and some rows, or all of them."""
+    """Print score, signature and notices, then all rows in detail, or the lowest and highest ones."""
     interval = "no interval: fewer than 10 contexts"
     if ends := summary.interval:
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
@@ -206,7 +207,7 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
 
 
 def _standing(run: Run) -> str:
-    """Say where the rows stand among rated candidates on average; "" if that is not known for any row."""
+    """Return a line on the mean percentile of the rows among rated candidates; "" if none is known."""
     from mars_score.percentiles import Percentile, find_percentiles, tables_for
 
     signature, sums, known, rows = run.signature, [0.0] * len(Percentile._fields), 0, 0
@@ -222,7 +223,7 @@ def _standing(run: Run) -> str:
 
 
 def _print_details(run: Run) -> None:
-    """Print for every row its score and candidate, its terms, and what the candidate was compared with."""
+    """Print the score, the candidate, the terms and the compared texts of every row."""
     for chunk, scored in run.scores():
         for number, row, score in zip(chunk.file.numbers, chunk.rows, scored, strict=True):
             print_line(f"{number + 1:>4}  {score.score:.4f}  {one_line(row.candidate)}")
@@ -244,7 +245,7 @@ def _augment(args: argparse.Namespace) -> None:
 
     with _complete_run(args, "augment") as (run, folder):
         notices = run.notices()
-        write(run.output(), folder, args.out)  # Perhaps in the place of the input.
+        write(run.output(), folder, args.out)  # It may replace the input.
     print_notices(notices.sentences(lines=True))
     if not args.quiet:
         print_error(f"{notices.rows} rows with augmented references written to {args.out}")

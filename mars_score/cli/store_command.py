@@ -1,4 +1,4 @@
-"""``mars models``: the models of each preset; ``mars cache``: what is kept between runs, shown or removed."""
+"""``mars models``: the models of each preset; ``mars cache``: the store, shown or cleared."""
 
 import argparse
 import json
@@ -78,10 +78,7 @@ def run_info(args: argparse.Namespace) -> None:
 
 
 def run_clear(args: argparse.Namespace) -> None:
-    """Remove results and models, also unfinished ones; or, with ``--models``, the models alone.
-
-    See :func:`mars_score.cli.main` for errors.
-    """
+    """Remove results and models, unfinished ones too; with ``--models`` only models. Errors are as in ``main``."""
     folder = _folder(args)
     store, models = ResultStore(folder), stored_models(folder)
     before, count = _bytes(folder), 0
@@ -91,14 +88,14 @@ def run_clear(args: argparse.Namespace) -> None:
             store.clear()
     for model in models:
         shutil.rmtree(model)
-    with suppress(OSError):  # It is missing, or there is more in it.
+    with suppress(OSError):  # It is missing or not empty.
         (folder / "models").rmdir()
     print(f"{_mebibytes(before - _bytes(folder))} freed (results: {count}, converted models: {len(models)})")
 
 
 def _folder(args: argparse.Namespace) -> Path:
     folder = store_folder(args.store)
-    assert folder is not None  # There is no --no-store here.
+    assert folder is not None  # These commands have no --no-store.
     return folder
 
 

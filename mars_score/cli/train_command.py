@@ -11,16 +11,11 @@ from mars_score.progress import progress_bars
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Learn a correction of MARS's score from human ratings; mars score --learned FOLDER then uses it."
-    parser = commands.add_parser(
-        "train",
-        help=text,
-        description=text,
-        epilog="example: mars train rated.jsonl --preset mini --variant plus --out head",
-    )
+    example = "example: mars train rated.jsonl --preset mini --variant plus --out head"
+    parser = commands.add_parser("train", help=text, description=text, epilog=example)
     parser.add_argument("files", metavar="FILE", nargs="+", help="rated candidates, as for mars meta")
-    parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced"
-    )
+    text = "folder of the head; an older one is replaced"
+    parser.add_argument("--out", required=True, metavar="FOLDER", help=text)
     add_rated_options(parser)
     add_scorer_options(parser, without=("learned",))
     parser.set_defaults(run=run)

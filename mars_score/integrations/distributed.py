@@ -5,7 +5,7 @@ from typing import Any
 
 
 def distributed(group: Any = None) -> bool:
-    """Tell whether a group of ``torch.distributed`` (None: all processes) has several processes."""
+    """Tell whether a group of ``torch.distributed``, by default that of all processes, has several of them."""
     from torch import distributed as run
 
     return run.is_available() and run.is_initialized() and run.get_world_size(group) > 1
@@ -15,8 +15,8 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
     """Call ``score`` in the first process of a group alone, and broadcast its result to the others.
 
     All processes of the group must call this; if scoring fails, the others raise RuntimeError. They wait as long
-    as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, augment the
-    references beforehand (``mars augment``), or give ``init_process_group`` more time.
+    as the process group's timeout allows (10 minutes with NCCL). If augmenting takes longer, augment references
+    beforehand (``mars augment``) or give ``init_process_group`` more time.
     """
     from torch import distributed as run
 
@@ -30,7 +30,7 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
     except BaseException as error:
         shared[1] = f"{type(error).__name__}: {error}"
         raise
-    finally:  # After a failure, too, or the others would wait.
+    finally:  # Without it the others would wait after a failure.
         run.broadcast_object_list(shared, src=source, group=group)
     if shared[1] is not None:
         raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")

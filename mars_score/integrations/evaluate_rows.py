@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import evaluate
 
-from mars_score.data.checking import check_rows
+from mars_score.data.checking import Where, check_rows
 from mars_score.data.frames import entries_of
 from mars_score.models.loading import free_models
 from mars_score.results import MarsResult
@@ -20,7 +20,7 @@ from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import Settings
 
-# Names of the columns in other libraries.
+# The names of the columns in other libraries.
 _OTHER_NAMES = {
     "predictions": ("prediction", "preds", "candidates", "candidate", "hypotheses", "hypothesis"),
     "references": ("reference", "refs", "targets", "target", "labels"),
@@ -34,10 +34,10 @@ class _Batch(NamedTuple):
     """Rows that were added together.
 
     Attributes:
-        columns: as they were given, lists of one entry per row.
+        columns: lists of one entry per row, unchecked.
         first: number of the first row in errors.
-        rows: as they were read.
-        reading: whether contexts were used, and the task of rows that say none.
+        rows: the checked rows.
+        reading: the settings by which they were checked: ``use_context`` and ``task``.
     """
 
     columns: Mapping[str, Any]
@@ -46,8 +46,8 @@ class _Batch(NamedTuple):
     reading: tuple[bool, str | None]
 
     def rows_for(self, settings: Settings) -> list[Row]:
-        """Return the rows as these settings read them."""
-        same = self.reading == _reading(settings)
+        """Return the rows, checked again if these settings read them in another way."""
+        same = self.reading == (settings.use_context, settings.task)
         return self.rows if same else _read(self.columns, settings, self.first).rows
 
 
@@ -55,7 +55,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
     """Rows of predictions, references and contexts, given to ``compute`` or added before; threads take turns.
 
     Args:
-        config_name: evaluate's second argument: the variant; ``"default"`` is ``"paper"``.
+        config_name: the variant, evaluate's second argument; ``"default"`` is ``"paper"``.
         arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and settings and arguments
             of ``mars_score.MarsScorer``, for all calls that do not override them.
 
@@ -77,9 +77,9 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
             variant = self._options.setdefault("variant", config_name)
             if variant != config_name:
                 raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
-        _ = self._settings  # Wrong options are refused at once.
-        own = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
-        super().__init__(config_name=config_name, **own)
+        _ = self._settings  # This refuses wrong options at once.
+        of_evaluate = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
+        super().__init__(config_name=config_name, **of_evaluate)
 
     def __len__(self) -> int:
         """Return the number of rows that were added."""
@@ -95,11 +95,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
 
     @cached_property
     def _settings(self) -> Settings:
-        """The settings of calls that override none."""
+        """Return the settings of calls that override none."""
         return self.make_scorer().settings
 
     def make_scorer(self, **settings: Any) -> MarsScorer:
-        """Make a scorer of the settings given at load and, before them, of these; no model is loaded yet."""
+        """Make a scorer by the settings given at load, which these override; no model is loaded yet."""
         return MarsScorer(**{**self._options, **settings})
 
     def compute(
@@ -150,7 +150,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         self._add({**columns, "samples": samples, "tasks": tasks})
 
     def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
-        """Add one row; names may be in the plural, too, as evaluate uses both; ``samples`` and ``tasks`` are."""
+        """Add one row; its names may also be plural, as evaluate uses both, and ``samples`` and ``tasks`` are."""
         row = {"predictions": prediction, "references": reference, "contexts": context}
         row |= {"samples": None, "tasks": None}
         if unknown := [name for name in plural if name not in row]:
@@ -158,8 +158,9 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
             raise TypeError(
                 f"unknown input {unknown[0]!r}; a row has a prediction, a reference, a context, samples and tasks"
             )
-        columns = {name: None if value is None else [value] for name, value in (row | plural).items()}
-        self._add(columns | {"predictions": [(row | plural)["predictions"]]}, first_row=len(self))
+        row |= plural
+        columns = {name: None if value is None else [value] for name, value in row.items()}
+        self._add(columns | {"predictions": [row["predictions"]]}, first_row=len(self))
 
     @staticmethod
     def free() -> None:
@@ -171,23 +172,17 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
             self._batches.append(_read(columns, self._settings, first_row))
 
 
-def _reading(settings: Settings) -> tuple[bool, str | None]:
-    """Return the settings by which rows are read."""
-    return settings.use_context, settings.task
-
-
 def _read(columns: Mapping[str, Any], settings: Settings, first: int = 0) -> _Batch:
-    """Check the columns of rows, the first of which has the number ``first`` in errors."""
+    """Check the columns of rows; errors number the rows from ``first``."""
     lists = {name: entries_of(column) for name, column in columns.items()}
     kept = {name: column if lists[name] is None else lists[name] for name, column in columns.items()}
-    use_context, task = reading = _reading(settings)
-    rows = check_rows(
-        **kept,
-        use_context=use_context,
-        task=task,
-        where=lambda column: lambda row: f"{column}[{first + row}]",
-    )
-    return _Batch(kept, first, rows, reading)
+    use_context, task = settings.use_context, settings.task
+
+    def where(column: str) -> Where:
+        return lambda row: f"{column}[{first + row}]"
+
+    rows = check_rows(**kept, use_context=use_context, task=task, where=where)
+    return _Batch(kept, first, rows, (use_context, task))
 
 
 def _check_together(batches: Sequence[_Batch], scorer: MarsScorer) -> None:
@@ -197,9 +192,8 @@ def _check_together(batches: Sequence[_Batch], scorer: MarsScorer) -> None:
         raise ValueError("there is nothing to score: pass predictions, references and contexts, or add rows")
     with_references = {batch.columns["references"] is not None for batch in batches}
     if len(with_references) > 1:
-        raise ValueError(
-            "some rows have references and some have none, and their scores do not mix: compute them apart"
-        )
+        fault = "some rows have references and some have none, and their scores do not mix"
+        raise ValueError(f"{fault}: compute them apart")
     has_samples = any(row.samples for batch in batches for row in batch.rows)
     scorer.check_inputs(has_references=with_references.pop(), has_samples=has_samples)
     if scorer.settings.use_context and any(batch.columns["contexts"] is None for batch in batches):
@@ -207,7 +201,7 @@ def _check_together(batches: Sequence[_Batch], scorer: MarsScorer) -> None:
 
 
 def _refuse_other_names(names: Iterable[str]) -> None:
-    """Raise TypeError for the name of a column in another library."""
+    """Raise TypeError for a column's name in another library."""
     for name in names:
         for column, others in _OTHER_NAMES.items():
             if name in others:

@@ -1,4 +1,4 @@
-"""Options of MARS in evaluation harnesses, whose word "task" is a benchmark."""
+"""Options of MARS in evaluation harnesses, which call a benchmark a "task"."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,12 +10,12 @@ from mars_score.scorer import MarsScorer
 
 
 class HarnessOptions(NamedTuple):
-    """Options of the metric.
+    """Options of MARS in a harness.
 
     Attributes:
-        context: name of the field, or template, of a document's context.
+        context: the field that holds the context of a document, or a template for it.
         use_references: False: candidates are scored by their contexts alone.
-        scorer: has loaded nothing yet.
+        scorer: scores the candidates; it has loaded no model yet.
     """
 
     context: str
@@ -23,10 +23,10 @@ class HarnessOptions(NamedTuple):
     scorer: MarsScorer
 
     def find_context(self, fields: Mapping[str, Any], where: str) -> Any:
-        """Return the context among the ``fields``, which an error calls ``where``; None if contexts do not count.
+        """Return the context among the ``fields``, which errors call ``where``; None if contexts do not count.
 
         Raises:
-            ValueError: there is no such field.
+            ValueError: the field is missing.
         """
         if not self.scorer.settings.use_context:
             return None
@@ -40,7 +40,7 @@ class HarnessOptions(NamedTuple):
     def judge(
         self, output: str, reference: Any, fields: Mapping[str, Any], *, where: str, threshold: float | None = None
     ) -> JudgeResult:
-        """Judge an output by its reference and the context among the ``fields``, which an error calls ``where``.
+        """Judge an output by its reference and the context among the ``fields``, which errors call ``where``.
 
         Raises:
             ValueError: the reference or the context is missing.
@@ -48,12 +48,11 @@ class HarnessOptions(NamedTuple):
         context = self.find_context(fields, where)
         if self.use_references and not reference:
             raise ValueError("there is no reference; give one, or set `use_references: false` to score without")
-        return judge_by(
-            self.scorer, output, reference if self.use_references else None, context, threshold=threshold
-        )
+        reference = reference if self.use_references else None
+        return judge_by(self.scorer, output, reference, context, threshold=threshold)
 
     def check(self, references: Any, contexts: Any, where: Mapping[str, Where]) -> list[Example]:
-        """Check the columns of documents, those that count; ``where`` names documents in errors, by column."""
+        """Check the columns of documents that count; ``where`` has for each column how errors name a document."""
         return self.scorer.check_examples(
             references if self.use_references else None,
             contexts if self.scorer.settings.use_context else None,
@@ -61,15 +60,15 @@ class HarnessOptions(NamedTuple):
         )
 
 
-def read_options(given: Mapping[str, Any]) -> HarnessOptions:
-    """Read ``context``, ``use_references``, ``context_task``, and arguments and settings of :class:`MarsScorer`.
+def read_options(settings: Mapping[str, Any]) -> HarnessOptions:
+    """Read ``context``, ``use_references``, and arguments and settings of :class:`MarsScorer`.
 
-    ``context_task`` is the setting ``task`` of :class:`MarsScorer`.
+    Its setting ``task`` is called ``context_task`` here.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
     """
-    options = dict(given)
+    options = dict(settings)
     context, use_references = options.pop("context", "context"), options.pop("use_references", True)
     if "task" in options:
         raise TypeError('unknown option "task", a harness\'s word for a benchmark; did you mean "context_task"?')

@@ -19,7 +19,7 @@ __all__ = ["Metrics"]
 
 
 class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
-    """Scores all rows of a task in one call; its attributes are the options of :class:`MarsMetric`."""
+    """A computation that scores all rows of a task in one call; its attributes are the options of the metric."""
 
     def compute(self, docs: Sequence[Any], responses: Sequence[Any], **_: Any) -> list[float]:
         """Score the first text of each response.
@@ -29,14 +29,10 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         """
         options = self.options()
         golds = [doc.get_golds() if doc.choices else () for doc in docs]
-        names = [f"document {doc.id} of task {doc.task_name}" for doc in docs]
-        contexts = [
-            options.find_context(doc.specific or {}, f"`specific` of {name}")
-            for doc, name in zip(docs, names, strict=True)
-        ]
+        contexts = [options.find_context(doc.specific or {}, f"`specific` of {_name(doc)}") for doc in docs]
         where = {
-            "references": lambda row: f"choices[gold_index] of {names[row]}",
-            "contexts": lambda row: f"specific[{options.context!r}] of {names[row]}",
+            "references": lambda row: f"choices[gold_index] of {_name(docs[row])}",
+            "contexts": lambda row: f"specific[{options.context!r}] of {_name(docs[row])}",
         }
         examples = options.check(golds, contexts, where)
         candidates = check_candidates([response.final_text[0] for response in responses])
@@ -44,8 +40,12 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         return options.scorer.score_rows(rows).scores
 
     def options(self) -> HarnessOptions:
-        """Read the attributes."""
+        """Read the options from the attributes."""
         return read_options(vars(self))
+
+
+def _name(doc: Any) -> str:
+    return f"document {doc.id} of task {doc.task_name}"
 
 
 class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
     """
 
     def __call__(self, sample_params: Mapping[str, Any]) -> MarsMetric:
-        """Set options, which the name in the results shows."""
+        """Set and check options; the name of the metric in the results shows them."""
         super().__call__(sample_params)
         self.sample_level_fn.options()
         return self

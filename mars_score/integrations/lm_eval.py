@@ -12,12 +12,12 @@ from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import read_options
 from mars_score.rows import Example, Row
 
-_OF_LM_EVAL = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # what an entry of metric_list may have
+_OF_LM_EVAL = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # lm-eval's own keys of metric_list
 
 
 @register_metric(metric="mars", higher_is_better=True, aggregation="mean")  # type: ignore[untyped-decorator]
 def mars(**_: Any) -> float:
-    """Raise ValueError: lm-eval passes documents, which hold the contexts, to their task alone."""
+    """Raise ValueError, as lm-eval passes the documents with the contexts to their task alone."""
     raise ValueError("the metric mars needs in its task class: !function mars_score.integrations.lm_eval.MarsTask")
 
 
@@ -41,18 +41,18 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
         options = {name: value for name, value in entries[0].items() if name not in _OF_LM_EVAL}
         self._options = read_options(options)
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
-        del self._metric_fn_list["mars"]  # those of others score document by document
+        del self._metric_fn_list["mars"]  # Metrics in this list score document by document.
         self._aggregation_list["mars"] = self._score
 
     def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **options: Any) -> Any:
-        """Make lm-eval's requests for a document, which is checked."""
+        """Check a document and make lm-eval's requests for it."""
         self._example(doc, f"document {options['metadata'][1]}")
         return super().construct_requests(doc, ctx, **options)
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """Return the values of other metrics and, as that of ``mars``, the row, to be scored with all others."""
+        """Return the values of other metrics and, for ``mars``, the row, which is scored with all others later."""
         values: dict[str, Any] = super().process_results(doc, results)
-        if "mars" in self._aggregation_list:  # not with --predict_only
+        if "mars" in self._aggregation_list:  # It is missing with --predict_only.
             [candidate] = check_candidates([results[0]])
             values["mars"] = asdict(self._example(doc).with_candidate(candidate))
         return values
@@ -68,7 +68,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
         return example
 
     def _score(self, rows: Sequence[dict[str, Any]]) -> float:
-        """Return the mean score; rows get their own, which the logged samples of a single process then have."""
+        """Return the mean score, and set each row's score, which a single process then logs with its samples."""
         result = self._options.scorer.score_rows([Row(**row) for row in rows])
         for row, score in zip(rows, result.scores, strict=True):
             row["score"] = score

@@ -14,7 +14,7 @@ def mars_scorer(name: str = "mars", *, threshold: float | None = None, **setting
 
     Args:
         name: of the feedback, whose value is the score and whose rationale says why.
-        threshold: the least score that passes, which ``metadata`` of the feedback then says.
+        threshold: the least score that passes; ``metadata`` of the feedback says whether it did.
         settings: ``context``, the field of ``inputs`` that holds the context; ``use_references``; arguments and
             settings of :class:`mars_score.MarsScorer`. The variant is ``"plus"`` unless given.
 

@@ -10,29 +10,26 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     """Judge an output by the variables ``reference`` and ``context`` of its test.
 
     Args:
-        output: of the model.
-        context: promptfoo's: ``vars`` of the test and ``config`` of the assertion. It may have ``threshold``, the
-            least score that passes (default: all do); ``reference`` and ``context``, names of other variables;
-            ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`. The variant is ``"plus"``
-            unless given.
+        output: the model's text.
+        context: ``vars`` of the test and ``config`` of the assertion, from promptfoo. ``config`` may have
+            ``threshold``, the least score that passes (default: all do); ``reference`` and ``context``, names of
+            other variables; ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`. The
+            variant is ``"plus"`` unless given.
 
     Returns:
-        A ``GradingResult``; ``named_scores`` are what each term adds to the score.
+        A ``GradingResult``, whose ``named_scores`` are what each term adds to the score.
 
     Raises:
         TypeError, ValueError: a variable is missing, an unknown setting, or one that is out of range.
     """
     config = {"variant": "plus", **(context.get("config") or {})}
     reference, threshold = config.pop("reference", "reference"), config.pop("threshold", None)
-    fields = context["vars"]
-    judged = read_options(config).judge(
-        output, fields.get(reference), fields, where="vars of the test", threshold=threshold
-    )
+    row = output, context["vars"].get(reference), context["vars"]
+    judged = read_options(config).judge(*row, where="vars of the test", threshold=threshold)
+    terms = judged["metadata"]["terms"]
     return {
         "pass": judged["passed"] is not False,
         "score": judged["score"],
         "reason": judged["reason"],
-        "named_scores": {
-            name: term["value"] * term["weight"] for name, term in judged["metadata"]["terms"].items()
-        },
+        "named_scores": {name: term["value"] * term["weight"] for name, term in terms.items()},
     }

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.checking import check_candidates, index_in
+from mars_score.data.checking import Where, check_candidates, index_in
 from mars_score.integrations.distributed import score_once
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -33,8 +33,8 @@ class MarsScore(Metric):
     Args:
         preset: which models: ``"mini"``, ``"medium"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
         options: arguments and settings of :class:`MarsScorer`, and those of ``torchmetrics.Metric``.
-            Without ``device`` the models are on the metric's device, unless that is the CPU: then on the default
-            device of :class:`MarsScorer`.
+            Without ``device`` the models are on the metric's device, or on the default device of
+            :class:`MarsScorer` if that is the CPU.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
@@ -48,10 +48,10 @@ class MarsScore(Metric):
     rows: list[Tensor]
 
     def __init__(self, preset: str | None = None, **options: Any) -> None:
-        own = {name: options.pop(name) for name in (*ARGUMENTS, *SETTING_NAMES) if name in options}
+        of_mars = {name: options.pop(name) for name in (*ARGUMENTS, *SETTING_NAMES) if name in options}
         super().__init__(**options)
-        self.options = {"preset": preset, **own}
-        MarsScorer(**self.options)  # checks them; loads nothing
+        self.options = {"preset": preset, **of_mars}
+        MarsScorer(**self.options)  # This checks them and loads nothing.
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
     def update(
@@ -61,23 +61,21 @@ class MarsScore(Metric):
 
         Args:
             preds: candidates.
-            target: a reference or references per row, or None, as the references of :meth:`MarsScorer.score`.
-            contexts: as for :meth:`MarsScorer.score`.
-            samples: as for :meth:`MarsScorer.score`.
-            tasks: as for :meth:`MarsScorer.score`.
+            target: a reference or references per row, or None; see :meth:`MarsScorer.score`, also for the others.
+            contexts: what the texts were written for.
+            samples: texts of other systems.
+            tasks: what the contexts are.
 
         Raises:
             TypeError, ValueError: bad input, named with its row.
         """
         candidates = check_candidates(preds, where=index_in("preds"))
-        examples = MarsScorer(**self.options).check_examples(
-            target,
-            contexts,
-            samples,
-            tasks,
-            where=lambda column: index_in("target" if column == "references" else column),
-            preds=candidates,
-        )
+
+        def where(column: str) -> Where:
+            return index_in("target" if column == "references" else column)
+
+        scorer = MarsScorer(**self.options)
+        examples = scorer.check_examples(target, contexts, samples, tasks, where=where, preds=candidates)
         rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
         # Any process group can gather bytes.
         lines = "".join(f"{json.dumps(astuple(row))}\n" for row in rows).encode()
@@ -89,13 +87,13 @@ class MarsScore(Metric):
         return torch.tensor(score, dtype=torch.float32, device=self.device)
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Gather the rows of all processes; torchmetrics would make a tensor of floats where there are none."""
+        """Gather the rows of all processes; without rows torchmetrics would make a tensor of floats."""
         if isinstance(self.rows, list) and not self.rows:
             self.rows = [torch.empty(0, dtype=torch.uint8, device=self.device)]
         super().sync(*args, **kwargs)
 
     def _score(self) -> float:
-        parts = [self.rows] if isinstance(self.rows, Tensor) else self.rows  # syncing makes one tensor of them
+        parts = [self.rows] if isinstance(self.rows, Tensor) else self.rows  # Syncing joins them.
         lines = [line for part in parts for line in part.cpu().numpy().tobytes().splitlines()]
         rows = [
             Row(text, tuple(references), context, tuple(samples), task)

@@ -30,11 +30,11 @@ def compute_metrics(
         mars: the metric from ``evaluate.load``, or a :class:`mars_score.MarsScorer`.
         tokenizer: decodes predictions, labels and inputs; special tokens are dropped.
         contexts: of the evaluation set, in its order. None: the model's inputs, if the trainer passes them
-            (``include_for_metrics=["inputs"]``); not for models whose input contains the reference, as in causal
+            (``include_for_metrics=["inputs"]``), which must not contain the reference, as they do in causal
             language modelling.
-        samples: of the evaluation set, in its order; see :meth:`mars_score.MarsScorer.score`. None: none.
-        tasks: of the evaluation set, in its order, or one for all; likewise.
-        use_references: False: the labels do not count, and predictions are scored by their contexts alone.
+        samples: of the evaluation set, in its order; see :meth:`mars_score.MarsScorer.score`.
+        tasks: of the evaluation set, in its order, or one for all rows; see there, too.
+        use_references: whether the labels count; without them predictions are scored by their contexts alone.
 
     Returns:
         A function from ``EvalPrediction`` to ``{"mars": score}``, and to ``{}`` for a batch with
@@ -46,7 +46,7 @@ def compute_metrics(
 
     def compute(prediction: Any, compute_result: bool = True) -> dict[str, float]:
         before = dict(kept)
-        kept.clear()  # also where a batch fails
+        kept.clear()  # A batch that fails leaves nothing behind.
         texts = _decode(prediction, tokenizer, with_labels=use_references, with_inputs=contexts is None)
         for name, batch in zip(names, texts, strict=True):
             earlier = before.get(name)
@@ -60,9 +60,8 @@ def compute_metrics(
             rows["contexts"] = contexts
         is_metric = hasattr(mars, "compute")
         try:
-            return {
-                "mars": score_once(lambda: mars.compute(**rows)["mars"] if is_metric else mars.score(**rows).score)
-            }
+            mean = score_once(lambda: mars.compute(**rows)["mars"] if is_metric else mars.score(**rows).score)
+            return {"mars": mean}
         except ValueError as error:
             if rows["contexts"] is None:
                 error.add_note('A Trainer passes its inputs on with include_for_metrics=["inputs"].')
@@ -74,7 +73,7 @@ def compute_metrics(
 def _decode(
     prediction: Any, tokenizer: Any, *, with_labels: bool, with_inputs: bool
 ) -> tuple[list[str], list[str] | None, list[str] | None]:
-    """Return the texts of predictions and, as asked for, of labels and of inputs, if there are any."""
+    """Decode the predictions and, if asked for, the labels and the inputs, which can be missing."""
     labels, inputs = prediction.label_ids, getattr(prediction, "inputs", None)
     if with_labels and labels is None:
         raise ValueError(
@@ -104,21 +103,21 @@ def _texts(tokenizer: Any, name: str, ids: Any) -> list[str]:
 
 def _token_rows(name: str, ids: Any) -> list[list[int]]:
     """Return token ids as lists; ValueError for anything else."""
-    if isinstance(ids, Mapping):  # The whole batch, with batch_eval_metrics=True.
+    if isinstance(ids, Mapping):  # With batch_eval_metrics=True it is the whole batch.
         ids = ids.get("input_ids")
     if isinstance(ids, tuple):  # Models may add more to their output.
         ids = ids[0]
-    if isinstance(ids, list) and any(isinstance(one, tuple) or getattr(one, "ndim", 1) == 2 for one in ids):
-        return [row for batch in ids for row in _token_rows(name, batch)]  # With eval_do_concat_batches=False.
+    if isinstance(ids, list) and any(isinstance(batch, tuple) or getattr(batch, "ndim", 1) == 2 for batch in ids):
+        # With eval_do_concat_batches=False it is a list of batches.
+        return [row for batch in ids for row in _token_rows(name, batch)]
     shape = tuple(getattr(ids, "shape", ()))
     rows = entries_of(ids) if len(shape) in (0, 2) else None  # Logits would be long lists.
     lists: list[Any] = [row.tolist() if hasattr(row, "tolist") else row for row in rows or ()]
-    if rows is None or not all(
-        isinstance(row, list) and all(isinstance(one, int) for one in row) for row in lists
-    ):
-        found = f"{ids.dtype} of shape {shape}" if shape else brief(ids)
+    are_ids = all(isinstance(row, list) and all(isinstance(token, int) for token in row) for row in lists)
+    if rows is None or not are_ids:
+        got = f"{ids.dtype} of shape {shape}" if shape else brief(ids)
         raise ValueError(
-            f"{name} must be token ids, (rows, tokens), got {found}; use a Seq2SeqTrainer with "
+            f"{name} must be token ids, (rows, tokens), got {got}; use a Seq2SeqTrainer with "
             "predict_with_generate=True, or preprocess_logits_for_metrics"
         )
     return lists
