@@ -1,11 +1,14 @@
-"""Tiny models, presets and stores for all tests."""
+"""Tiny models, presets and stores for all tests.
+
+Fixtures import tiny_models, since its libraries take seconds, and pytest-xdist imports this file before it starts
+the workers.
+"""
 
 import copy
 from pathlib import Path
 
 import environment
 import pytest
-import tiny_models
 from filelock import FileLock
 
 from mars_score.cache import ResultStore
@@ -25,6 +28,8 @@ def own_store(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def nli():
     """``(model, tokenizer)`` of an NLI model that finds everything a little contradictory, and nothing very."""
+    import tiny_models
+
     return tiny_models.tiny_nli()
 
 
@@ -75,12 +80,16 @@ def store_with_mini(own_store, converted, tmp_path):
 @pytest.fixture(scope="session")
 def gpt2():
     """``(model, tokenizer)``, float64."""
+    import tiny_models
+
     return tiny_models.tiny_gpt2(seed=1)
 
 
 @pytest.fixture(scope="session")
 def llama():
     """``(model, tokenizer)``, float64."""
+    import tiny_models
+
     return tiny_models.tiny_llama(seed=2)
 
 
@@ -93,6 +102,8 @@ def causal(request):
 @pytest.fixture(scope="session")
 def encoder():
     """A ``SentenceTransformer``, float64."""
+    import tiny_models
+
     return tiny_models.tiny_encoder(seed=4)
 
 

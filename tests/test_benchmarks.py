@@ -149,7 +149,7 @@ def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
                 "references": [f"They stay on ship number {group} until the evening."],
                 "candidate": f"They {system} on ship {group} until the {'rain ends' if number else 'end'}.",
             }
-            for group in range(12)
+            for group in range(5)
             for number, system in enumerate(("sleep", "play", "fish", "read"))
         ]
         jsonl.write(tmp_path / f"{name}.jsonl", rows)

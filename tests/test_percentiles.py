@@ -12,6 +12,7 @@ import pytest
 from mars_score import percentiles
 from mars_score.errors import Notice
 from mars_score.percentiles import Percentile, find_percentiles, settings_digest
+from mars_score.presets import PRESETS
 from mars_score.rows import TASKS, Row, RowScore, Term
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
@@ -124,10 +125,10 @@ def test_in_words():
 # The table that is made of rated candidates
 
 
-@pytest.fixture
-def rated(tmp_path):
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory):
     """Files of rated candidates of three tasks."""
-    files = []
+    files, folder = [], tmp_path_factory.mktemp("rated")
     for name in ("usr_topicalchat", "bagel", "summeval", "newsroom"):
         rows = [
             {
@@ -140,19 +141,28 @@ def rated(tmp_path):
             for group in range(12)
             for number, verb in enumerate(("sleep", "play", "fish", "read"))
         ]
-        files.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
+        files.append(str(jsonl.write(folder / f"{name}.jsonl", rows)))
     return files
 
 
+@pytest.fixture(scope="module")
+def table(rated, tmp_path_factory, gpt2, encoder, nli):
+    """The table that the script makes of them by the models of ``tiny_mini``."""
+    folder = tmp_path_factory.mktemp("table")
+    models = {"language_model": gpt2, "encoder": encoder, "entailment_model": nli}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MARS_STORE", str(folder / "store"))
+        patch.setitem(PRESETS, "mini", models)
+        patch.setattr(script, "FILE", folder / "percentiles.json")
+        patch.setattr("sys.argv", ["percentiles", *rated, "--features", str(folder / "features.json")])
+        script.main()
+    return json.loads((folder / "percentiles.json").read_text(encoding="utf-8"))["mini"]
+
+
 @pytest.fixture
-def made(rated, tell, tiny_mini, tmp_path, monkeypatch):
-    """The table that the script makes of them is known; returns it."""
-    tell({})
-    monkeypatch.setattr(script, "FILE", percentiles.FILE)
-    monkeypatch.setattr("sys.argv", ["percentiles", *rated, "--features", str(tmp_path / "features.json")])
-    script.main()
-    percentiles._tables.cache_clear()
-    return json.loads(percentiles.FILE.read_text())["mini"]
+def made(table, tell, tiny_mini):
+    """The table of rated candidates is known."""
+    tell(table)
 
 
 @pytest.mark.parametrize("variant", ["plus", "fast"])

@@ -277,48 +277,49 @@ LONG = [
     ("They walk. " * 60, ["They walk to the river."], "The children walk to school. " * 20),
     ("No.", ["The mayor told a reporter about it. " * 14], ""),
 ]
+VARIED = [
+    {"variant": "paper", "max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
+    {**PLANNED, "use_context": False},
+    {"variant": "plus"},
+    {"variant": "fast", "use_context": False},
+]
 PROCESS = """if True:
     import json, sys, warnings
-    task = json.loads(sys.argv[1])
+    tasks = json.loads(sys.argv[1])
     warnings.simplefilter("error")
     from mars_score.errors import MarsWarning
     from mars_score.scorer import MarsScorer
     warnings.simplefilter("ignore", MarsWarning)
-    result = MarsScorer(**task["settings"]).score(*task["columns"])
-    print(json.dumps({"result": result.to_dict(), "loaded": "transformers" in sys.modules}))
+    results = [MarsScorer(**task["settings"]).score(*task["columns"]).to_dict() for task in tasks]
+    print(json.dumps({"results": results, "loaded": "transformers" in sys.modules}))
 """
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"variant": "paper", "max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
-        {**PLANNED, "use_context": False},
-        {"variant": "plus"},
-        {"variant": "fast", "use_context": False},
-    ],
-    ids=",".join,
-)
 def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_process_which_loads_no_model(
-    named, store, settings, few_references
+    named, store, few_references
 ):
-    settings = {**named, **settings}
-    results = []
-    for where in (False, None):
-        with pytest.warns(MarsWarning) as messages, growth(store) as grown:
-            results.append(MarsScorer(**settings, store=where).score(*columns(LONG)))
-        assert {str(warning.message) for warning in messages} >= set(results[-1].notices)
-        assert bool(grown) == (where is None)
-    notices = " ".join(results[0].notices)
-    assert "blank candidates" in notices
-    assert "sentence encoder" in notices
-    command = [sys.executable, "-c", PROCESS, json.dumps({"settings": settings, "columns": columns(LONG)})]
-    with growth(store) as grown:
-        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert (process.returncode, grown) == (0, {}), process.stderr
-    there = json.loads(process.stdout.splitlines()[-1])
-    assert results[0] == results[1]
-    assert there == {"result": json.loads(results[0].to_json()), "loaded": False}
+    folders = [store / str(number) for number in range(len(VARIED))]
+    tasks, expected = [], []
+    for folder, changes in zip(folders, VARIED, strict=True):
+        settings = {**named, **changes, "store": str(folder)}
+        results = []
+        for where in (False, folder):
+            with pytest.warns(MarsWarning) as messages, growth(folder) as grown:
+                results.append(MarsScorer(**{**settings, "store": where}).score(*columns(LONG)))
+            assert {str(warning.message) for warning in messages} >= set(results[-1].notices)
+            assert bool(grown) == (where == folder)
+        assert results[0] == results[1]
+        notices = " ".join(results[0].notices)
+        assert "blank candidates" in notices
+        assert "sentence encoder" in notices
+        tasks.append({"settings": settings, "columns": columns(LONG)})
+        expected.append(json.loads(results[0].to_json()))
+    before = [counts(folder) for folder in folders]
+    command = [sys.executable, "-c", PROCESS, json.dumps(tasks)]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stderr
+    assert [counts(folder) for folder in folders] == before
+    assert json.loads(process.stdout.splitlines()[-1]) == {"results": expected, "loaded": False}
 
 
 @pytest.mark.parametrize("setting", FOLDERS)
