@@ -43,7 +43,7 @@ def is_missing(value: Any) -> bool:
         value = value.as_py()
     if value is None or type(value).__name__ == "NAType":
         return True
-    if hasattr(value, "__len__") and getattr(value, "ndim", 1):  # a text, a list, an array, ...
+    if hasattr(value, "__len__") and getattr(value, "ndim", None) != 0:  # a text, a list, an array, ...
         return False
     return bool(value != value)  # true of NaN and NaT alone
 
