@@ -28,7 +28,8 @@ def check_language(language: str) -> str:
         return language
     if "_" not in language or language_code(language) not in _codes():
         raise ValueError(
-            f"must be a language code of spaCy ({', '.join(sorted(_codes()))}) or the name of an installed pipeline"
+            f"must be a language code of spaCy ({', '.join(sorted(_codes()))}), or the name of an installed "
+            "pipeline"
         )
     if _version(language) is None:
         raise ValueError(

@@ -205,9 +205,9 @@ def sentences(text: str) -> list[str]:
     of Chinese and Japanese, opening marks of Spanish, line breaks and passage breaks also separate sentences.
     """
     parts: list[str] = []
-    for line in (part for line in text.splitlines() for part in _SENTENCE_END.split(line)):
-        is_sentence = _ONE_SENTENCE.fullmatch(line)  # Most lines are, and spaCy takes a millisecond.
-        parts += [line] if is_sentence else (sentence.text for sentence in _sentencizer()(line).sents)
+    for piece in (piece for line in text.splitlines() for piece in _SENTENCE_END.split(line)):
+        is_sentence = _ONE_SENTENCE.fullmatch(piece)  # Most are, and spaCy takes a millisecond.
+        parts += [piece] if is_sentence else (sentence.text for sentence in _sentencizer()(piece).sents)
     return [part.strip() for part in parts if part.strip()]
 
 
