@@ -240,17 +240,20 @@ def _with_words(
 
 
 def _nearest_sentences(
-    rows: Sequence[Row], scores: Sequence[RowScore], encodings: Mapping[str, Encoding], calls: ModelCalls
+    rows: Sequence[Row], scores: Sequence[RowScore], encodings: dict[str, Encoding], calls: ModelCalls
 ) -> dict[Row, tuple[Match, ...]]:
-    """Return the nearest sentence of the context of each row whose score has a term of it."""
-    nearest, parts = {}, {}
-    for row, score in zip(rows, scores, strict=True):
-        if any(term.name == "context" for term in score.terms):
-            parts[row] = sentences(row.context)
-    vectors = {**calls.encode(text for texts in parts.values() for text in texts), **encodings}
-    for row, texts in parts.items():
-        candidate = vectors[row.candidate].vector
-        matches = [Match("context", text, float(candidate @ vectors[text].vector)) for text in texts]
+    """Return the nearest sentence of the context of each row whose score has the term ``"context"``."""
+    with_context = [
+        row for row, score in zip(rows, scores, strict=True) if any(term.name == "context" for term in score.terms)
+    ]
+    parts = {context: sentences(context) for context in dict.fromkeys(row.context for row in with_context)}
+    encodings = calls.encode(text for texts in parts.values() for text in texts) | encodings
+    nearest = {}
+    for row in with_context:
+        matches = [
+            Match("context", text, float(encodings[row.candidate].vector @ encodings[text].vector))
+            for text in parts[row.context]
+        ]
         nearest[row] = tuple(sorted(matches, key=lambda match: -match.similarity)[:1])
     return nearest
 

@@ -33,8 +33,8 @@ class JudgeResult(TypedDict):
         score: the score, mostly in [0, 1]; higher is better.
         passed: whether the score is at least the threshold; None without a threshold.
         reason: the score and its causes.
-        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown), ``verdicts``,
-            ``notices`` and ``signature``.
+        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
+            ``verdicts``, ``notices`` and ``signature``.
     """
 
     score: float
