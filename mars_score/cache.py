@@ -253,11 +253,11 @@ def cached(
             ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C.
         codec: writes and reads the values; ``decode(encode(value))`` equals ``value``.
     """
-    different = list(dict.fromkeys(items))
-    keys = {} if store.folder is None or common is None else _item_keys(common, different)
+    items = list(dict.fromkeys(items))
+    keys = {} if store.folder is None or common is None else _item_keys(common, items)
     stored = store.get(kind, list(keys.values())) if keys else {}
     values = {item: codec.decode(stored[key]) for item, key in keys.items() if key in stored}
-    missing = [item for item in different if item not in values]
+    missing = [item for item in items if item not in values]
     unsaved: dict[bytes, bytes] = {}
     saved_at = time.monotonic()
     try:

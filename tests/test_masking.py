@@ -195,8 +195,8 @@ def test_idf_by_hand():
 def test_masks_are_those_of_the_papers_formula_where_it_is_defined(documents, data):
     """By the formula itself: the guard counts for words of all texts, or of none, alone."""
     idf, count = Idf.count(documents), len(documents)
-    found = {letter: sum(letter in one for one in documents) for letter in "abcdefgh"}
-    defined = [letter for letter, number in found.items() if 0 < number < count]
+    frequencies = {letter: sum(letter in document for document in documents) for letter in "abcdefgh"}
+    defined = [letter for letter, number in frequencies.items() if 0 < number < count]
     letters = data.draw(st.lists(st.sampled_from(defined), min_size=1, max_size=9)) if defined else []
     tags = data.draw(st.lists(st.sampled_from(TAGS), min_size=9, max_size=9))
     text, words = tagged(" ".join(letters), tags[: len(letters)])

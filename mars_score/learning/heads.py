@@ -252,8 +252,8 @@ class TermsHead:
             values = _features_of_texts(row)
             if pair:
                 values |= {"log_probability": log_p[pair].alone, "pmi": log_p[pair].pmi}
-            others = {name: value for name, value in values.items() if name not in terms}
-            features.append(TermFeatures(score.terms, others))
+            values = {name: value for name, value in values.items() if name not in terms}
+            features.append(TermFeatures(score.terms, values))
         return features
 
     def score(self, features: Sequence[TermFeatures]) -> list[tuple[Term, ...]]:
@@ -262,10 +262,12 @@ class TermsHead:
         for terms, values in features:
             corrected = [replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in terms]
             names = {term.name for term in terms}
-            added = [
-                Term(name, values.get(name, 0.0), self.weights[name]) for name in self.weights if name not in names
+            corrected += [
+                Term(name, values.get(name, 0.0), weight)
+                for name, weight in self.weights.items()
+                if name not in names
             ]
-            scored.append((*corrected, *added))
+            scored.append(tuple(corrected))
         return scored
 
 

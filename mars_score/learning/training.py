@@ -171,15 +171,18 @@ def learn_weights(
         features: features of each row of each set.
         penalty: factor of the squared weights; a larger penalty keeps the score nearer to MARS's.
     """
-    parts = []
-    for data, rows in zip(sets, features, strict=True):
-        scores = np.array([weighted_sum(terms) for terms, _ in rows])
-        known = [{term.name: term.value for term in terms} | values for terms, values in rows]
-        matrix = np.array([[row.get(name, 0.0) for name in BOUNDS] for row in known])
-        groups = data.groups if data.within_groups else None
-        parts.append((*centred((matrix, scores, data.ratings), groups), len(set(data.groups))))
+    parts = [_part(data, rows) for data, rows in zip(sets, features, strict=True)]
     weights = fit_weights(parts, list(BOUNDS.values()), penalty)
     return {name: weight for name, weight in zip(BOUNDS, weights.tolist(), strict=True) if weight}
+
+
+def _part(data: TrainingSet, rows: Sequence[TermFeatures]) -> tuple[Any, ...]:
+    """Return a set's features, scores and ratings, centred, and its number of groups."""
+    scores = np.array([weighted_sum(terms) for terms, _ in rows])
+    known = [{term.name: term.value for term in terms} | values for terms, values in rows]
+    matrix = np.array([[values.get(name, 0.0) for name in BOUNDS] for values in known])
+    columns = centred((matrix, scores, data.ratings), data.groups if data.within_groups else None)
+    return (*columns, len(set(data.groups)))
 
 
 def fit_weights(

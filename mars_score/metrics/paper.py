@@ -188,15 +188,16 @@ def make_templates(
     lower = [reference[word.start : word.end].lower() for word in words]
     # Priority v = alpha(POS) / IDF, in millionths.
     priorities = [
-        round(config.pos_weights.get(word.pos, 1.0) / idf[text] / _PRIORITY_UNIT)
-        for word, text in zip(words, lower, strict=True)
+        round(config.pos_weights.get(words[index].pos, 1.0) / idf[word] / _PRIORITY_UNIT)
+        for index, word in enumerate(lower)
     ]
-    shared = shared_with_context(lower, context_words)
-    costs = [CONTEXT_COST if index in shared else PLAIN_COST for index in range(len(words))]
+    costs = [PLAIN_COST] * len(words)
+    for index in shared_with_context(lower, context_words):
+        costs[index] = CONTEXT_COST
     ratios = mask_ratios(config.max_mask_ratio, config.mask_ratio_step)
     budgets = [max(1, math.floor(ratio * len(words) + _FLOAT_NOISE)) for ratio in ratios]
-    masks = knapsack(priorities, costs, budgets)
-    return [(ratio, mask_words(reference, words, mask)) for ratio, mask in zip(ratios, masks, strict=True)]
+    templates = [mask_words(reference, words, mask) for mask in knapsack(priorities, costs, budgets)]
+    return list(zip(ratios, templates, strict=True))
 
 
 def mask_words(reference: str, words: Sequence[TaggedWord], masked: Iterable[int]) -> Template:

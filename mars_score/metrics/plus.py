@@ -158,13 +158,15 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         assert features.context_cosine is not None
         terms.append(Term("context", features.context_cosine, w))
     if "samples" in names:
-        nearer = max(0.0, max(features.sample_recalls) - recall)
-        terms.append(Term("samples", nearer, config.sample_weight * share**2))
+        value = max(0.0, max(features.sample_recalls) - recall)
+        terms.append(Term("samples", value, config.sample_weight * share**2))
     if "likelihood" in names:
         assert features.log_p is not None
         pmi = min(features.log_p.pmi, config.max_pmi if row.references else math.inf)
-        weight = config.likelihood_weight / (1 + (config.likelihood_words / n) ** 2)
-        terms.append(Term("likelihood", config.log_p_weight * features.log_p.alone + pmi, weight))
+        value = config.log_p_weight * features.log_p.alone + pmi
+        terms.append(
+            Term("likelihood", value, config.likelihood_weight / (1 + (config.likelihood_words / n) ** 2))
+        )
     if "repetition" in names:
         terms.append(Term("repetition", repetition(row, config), -config.repetition_penalty))
     if "support" in names:
@@ -174,8 +176,8 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         # A text that is unlike the reference seldom denies it, even if an NLI model finds a contradiction; the
         # power was chosen on development sets (research/forms.md).
         similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
-        contradicted = mean(map(contradiction, features.judgements))
-        terms.append(Term("contradiction", similarity**8 * contradicted, -config.contradiction_penalty))
+        value = similarity**8 * mean(map(contradiction, features.judgements))
+        terms.append(Term("contradiction", value, -config.contradiction_penalty))
     return tuple(terms)
 
 
