@@ -1,4 +1,4 @@
-"""Files and folders: whole or not there at all, for their owner alone, or for as long as a process runs."""
+"""Write files and folders whole or not at all, and make private and temporary folders."""
 
 import errno
 import os
@@ -15,9 +15,9 @@ _FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.EN
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path beside ``path`` for a new file or folder, which takes its place when the block ends well.
+    """Give a path for a new file or folder, which replaces ``path`` when the block ends without an error.
 
-    A folder that is already there stays: another process was faster.
+    A folder that another process has made meanwhile stays.
     """
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -33,38 +33,38 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file in UTF-8 that is there whole, or as it was before."""
+    """Write a text file in UTF-8; on an error the file stays as it was."""
     with replaced(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can read; one that is there keeps its mode, parents have the usual one."""
+    """Make a folder that only its owner can read; an existing folder keeps its mode."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager
 def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> Iterator[Path]:
-    """Make a folder for this process, removed at the end; also remove those of processes that were killed.
+    """Make a folder that is removed at the end of the block, and remove those of processes that were killed.
 
     Args:
-        prefix: of its name, which also names machine and process.
-        parent: where it is made; None: the system's folder of temporary files.
+        prefix: start of its name, which also names machine and process.
+        parent: the folder to make it in; None for the system's folder of temporary files.
     """
     parent = Path(parent or tempfile.gettempdir())
     machine = f"{prefix}{zlib.crc32(socket.gethostname().encode()):08x}-"
-    for left in parent.glob(f"{machine}*"):
-        process = left.name.removeprefix(machine).partition("-")[0]
+    for folder in parent.glob(f"{machine}*"):
+        process = folder.name.removeprefix(machine).partition("-")[0]
         if process.isdecimal() and not _is_alive(int(process)):
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{machine}{os.getpid()}-", dir=parent) as folder:
-        yield Path(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{machine}{os.getpid()}-", dir=parent) as path:
+        yield Path(path)
 
 
 def _is_alive(process: int) -> bool:
-    """Tell whether a process of this machine is alive, or belongs to somebody else."""
-    if os.name != "posix":  # There a signal of 0 ends the process.
+    """Tell whether a process of this machine is alive, or may be."""
+    if os.name != "posix":  # On Windows a signal of 0 ends the process.
         return True
     try:
         os.kill(process, 0)
@@ -77,7 +77,7 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let an error of a full disk name the file."""
+    """Name the file in errors of a full disk."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The cache: what models computed is kept between processes in one SQLite file, never in the way.
+"""Keep outputs of models between processes in one SQLite file, and in memory by last use.
 
 :func:`cached` wraps a model call; nothing else is stored. Entries have a checksum, and the file a limit.
 """
@@ -20,11 +20,11 @@ from mars_score.atomic import make_private
 from mars_score.errors import warn
 
 Store = str | os.PathLike[str] | bool | None
-KINDS = ("encodings", "log_probabilities", "entailments", "infills")  # one for each model call
+KINDS = ("encodings", "log_probabilities", "entailments", "infills")  # kinds of model calls
 LIMIT = 10 * 2**30  # bytes
 FILE = "results.sqlite3"
 TIMEOUT = 60.0  # seconds to wait for other processes
-_VERSION = 4  # of the table; one of another version is replaced
+_VERSION = 4  # version of the table; a table of another version is replaced
 KEY_BYTES = 16
 _TABLE = (
     "DROP TABLE IF EXISTS entries",
@@ -33,14 +33,14 @@ _TABLE = (
     f"PRAGMA user_version = {_VERSION}",
 )
 _INSERT = "INSERT OR REPLACE INTO entries (kind, key, checksum, value) VALUES (?, ?, ?, ?)"
-# A damaged file may hold text in the place of bytes.
+# In a damaged file text may stand in the place of bytes.
 _SELECT = "SELECT CAST(checksum AS BLOB), CAST(value AS BLOB) FROM entries WHERE kind = ? AND key = ?"
-# Ids rise with the time of writing, as a value that is written again gets a new one.
+# Ids rise with the time of writing, as a value that is written again gets a new id.
 _DELETE_OLDEST_TENTH = """DELETE FROM entries WHERE id IN
     (SELECT id FROM entries ORDER BY id LIMIT (SELECT count(*) / 10 + 1 FROM entries))"""
 _USED_BYTES = """SELECT (page_count - freelist_count) * page_size
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size"""
-FLUSH_SECONDS = 2.0  # computed results are saved this often, so that a killed process loses no more
+FLUSH_SECONDS = 2.0  # time between savings: a killed process loses no more
 
 _as_json = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=lambda mapping: dict(**mapping)
@@ -51,10 +51,14 @@ Value = TypeVar("Value")
 
 
 def store_folder(store: Store = None) -> Path | None:
-    """Return the folder of a store: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none.
+    """Return the folder of a store, or None if nothing is to be saved.
+
+    Args:
+        store: a path; None for ``MARS_STORE`` or else the user's cache folder; False for no store.
 
     Raises:
-        TypeError, ValueError: it is none of these, or a blank path, which would be the working directory.
+        TypeError: it is none of these.
+        ValueError: the path is blank, and would be the working directory.
     """
     if store is False:
         return None
@@ -72,7 +76,7 @@ def store_folder(store: Store = None) -> Path | None:
 
 
 def size_limit() -> int:
-    """Return the bytes that a store's file may have: ``MARS_STORE_LIMIT`` (GiB), else ``LIMIT``."""
+    """Return the largest size of a store's file in bytes: ``MARS_STORE_LIMIT`` (GiB), else ``LIMIT``."""
     text = os.environ.get("MARS_STORE_LIMIT")
     if not text:
         return LIMIT
@@ -93,13 +97,13 @@ def digest(*parts: Any) -> bytes:
 class ResultStore:
     """Results in a folder, by kind and 16-byte key; equal keys must stand for equal values.
 
-    Threads, forked children and other processes may use one store at once: each call opens the file anew
+    Threads, forked children and other processes may use a store at once, as each call opens the file anew
     (0.1 ms). A store that is damaged or cannot be used warns once (:class:`MarsWarning`) and counts as empty from
-    then on; if it only cannot be written, it is still read. :meth:`clear` repairs a damaged one.
+    then on; a store that cannot be written is still read. :meth:`clear` repairs a damaged store.
 
     Args:
-        folder: of the store, made by the first :meth:`put`; None: nothing is saved.
-        limit: bytes of the file; beyond them the oldest results are removed. None: :func:`size_limit`.
+        folder: folder of the store, made by the first :meth:`put`; None to save nothing.
+        limit: bytes of the file, beyond which the oldest results are removed; None for :func:`size_limit`.
     """
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
@@ -109,23 +113,23 @@ class ResultStore:
         self._readable = self._writable = True
 
     def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the stored values of those ``keys`` that have one."""
+        """Return the stored values by key, without those of missing keys."""
         return self._use(lambda db: _read(db, kind, keys)) or {}
 
     def put(self, kind: str, entries: Mapping[bytes, bytes]) -> None:
-        """Save ``entries``, key to value, and remove the oldest ones if the file becomes too large."""
+        """Save ``entries``, values by key, and remove the oldest results if the file becomes too large."""
         rows = [(kind, key, _checksum(kind, key, value), value) for key, value in entries.items()]
         if rows:
             self._use(lambda db: _write(db, rows, self.limit), write=True)
 
     def info(self) -> dict[str, tuple[int, int]]:
-        """Return the number of entries and the bytes of values of every kind."""
+        """Return the number of entries and the bytes of their values, by kind."""
         query = "SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind"
         rows = self._use(lambda db: db.execute(query).fetchall()) or []
         return dict.fromkeys(KINDS, (0, 0)) | {kind: (count, size) for kind, count, size in rows if kind in KINDS}
 
     def clear(self) -> None:
-        """Remove all results; a damaged file is deleted. OSError: it cannot be written."""
+        """Remove all results, or delete a damaged file; OSError if it cannot be written."""
         if self.file is None or not self.file.exists():
             return
         try:
@@ -134,19 +138,19 @@ class ResultStore:
         except sqlite3.Error as error:
             if not _is_damage(error):
                 raise OSError(f"{self.file}: {error}") from error
-            self.file.with_name(f"{FILE}-journal").unlink(missing_ok=True)  # would be played into the next file
+            self.file.with_name(f"{FILE}-journal").unlink(missing_ok=True)  # SQLite would apply it to a new file.
             self.file.unlink()
         self._readable = self._writable = True
 
     def _use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T | None:
-        """Return what ``work`` does; None without a store, and if it fails, which warns and is not tried again."""
+        """Return the result of ``work``, or None without a store or after a failure, of which it warns once."""
         if self.file is None or not (self._writable if write else self._readable):
             return None
         folder = self.file.parent
         try:
             if write:
                 make_private(folder)
-                os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
+                os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it.
             elif not self.file.exists():
                 return None
             with _opened(self.file) as db:
@@ -155,15 +159,13 @@ class ResultStore:
             self._writable = False
             damaged = _is_damage(error)
             self._readable = write and not damaged
-            cause = f"{self.file} cannot be used: {error}"
-            if damaged:
-                cause = f"{self.file} is damaged ({error}); delete it with: mars cache clear --store {folder}"
-            warn(f"going on without the store, as {cause}")
+            fault = f"is damaged ({error}); delete it with: mars cache clear --store {folder}"
+            warn(f"going on without the store, as {self.file} {fault if damaged else f'cannot be used: {error}'}")
             return None
 
 
 def _is_damage(error: Exception) -> bool:
-    """Tell whether the file is to blame; a lock, a full disk or a read-only folder is no damage."""
+    """Tell whether the file is damaged, and not just locked, read-only or on a full disk."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(error, sqlite3.DatabaseError) and (
         not isinstance(error, sqlite3.OperationalError) or code == sqlite3.SQLITE_ERROR
@@ -177,7 +179,7 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA cache_size = -65536")  # KiB; a larger transaction locks readers out earlier
             yield db
-        except UnicodeDecodeError as error:  # SQLite quotes bytes of the file in its message
+        except UnicodeDecodeError as error:  # SQLite quotes bytes of a damaged file in its message.
             raise sqlite3.DatabaseError("malformed text") from error
 
 
@@ -197,9 +199,9 @@ def _read(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[byte
 
 
 def _write(db: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], limit: int, *, anew: bool = False) -> None:
-    """Add rows, to an empty table if asked for, and remove the oldest entries while the file is over the limit."""
+    """Add rows (``anew``: to an empty table), and remove the oldest entries while the file is over the limit."""
     if _version(db) == 0:
-        db.execute("PRAGMA auto_vacuum = FULL")  # So the file shrinks; it takes effect in an empty file only.
+        db.execute("PRAGMA auto_vacuum = FULL")  # Lets the file shrink; it has an effect in an empty file only.
     with db:
         db.execute("BEGIN IMMEDIATE")  # Waits for other writers.
         for statement in _TABLE if anew or _version(db) != _VERSION else ():
@@ -210,20 +212,20 @@ def _write(db: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], limit: int, 
 
 
 def _checksum(kind: str, key: bytes, value: bytes) -> bytes:
-    """Hash a value with what it belongs to: a damaged file must not change scores."""
+    """Hash a value with its kind and key, so that a damaged file does not change scores."""
     return hashlib.blake2b(value, digest_size=8, key=key, person=kind.encode()[:16]).digest()
 
 
 @dataclass(frozen=True)
 class Codec(Generic[Value]):
-    """How the values of a model call are written."""
+    """Two functions that write and read the values of a model call."""
 
     encode: Callable[[Value], bytes]
     decode: Callable[[bytes], Value]
 
 
 def json_codec(make: Callable[..., Value]) -> Codec[Value]:
-    """Make a codec that writes a tuple as a JSON list; ``make`` gets its entries."""
+    """Make a codec that writes a tuple as a JSON list, and reads it by calling ``make`` with its entries."""
     return Codec(
         lambda value: _as_json(value).encode("utf-8", "surrogatepass"),
         lambda stored: make(*json.loads(stored.decode("utf-8", "surrogatepass"))),
@@ -238,23 +240,24 @@ def cached(
     compute: Callable[[list[Item]], Iterable[tuple[Item, Value]]],
     codec: Codec[Value],
 ) -> dict[Item, Value]:
-    """Return the value of each different item: stored, or computed and then saved.
+    """Return the value of each different item from the store, or compute and save it.
 
     Args:
-        store: without a folder nothing is looked up, saved or serialised.
+        store: where values are looked up and saved.
         kind: one of :data:`KINDS`.
-        common: what all values depend on, for :func:`digest`: model, settings, and a number to raise when the same
-            items come to give other values. None: not known, so nothing is looked up or saved.
-        items: what the values are of: strings, or tuples that ``digest`` takes.
+        common: the parts of the key that all items share, for :func:`digest`: model, settings, and a number to
+            raise when the same items come to give other values. None if the model is not known; then nothing is
+            looked up or saved.
+        items: strings, or tuples that ``digest`` takes.
         compute: yields each of the missing items with its value as soon as that is known. Values are saved every
             ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C.
         codec: writes and reads the values; ``decode(encode(value))`` equals ``value``.
     """
-    different = list(dict.fromkeys(items))
-    keys = {} if store.folder is None or common is None else _item_keys(common, different)
+    items = list(dict.fromkeys(items))
+    keys = {} if store.folder is None or common is None else _item_keys(common, items)
     stored = store.get(kind, list(keys.values())) if keys else {}
     values = {item: codec.decode(stored[key]) for item, key in keys.items() if key in stored}
-    missing = [item for item in different if item not in values]
+    missing = [item for item in items if item not in values]
     unsaved: dict[bytes, bytes] = {}
     saved_at = time.monotonic()
     try:
@@ -275,7 +278,7 @@ def _item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes
     prefix, keys = digest(*common), {}
     for item in items:
         parts: Any = (item,) if isinstance(item, str) else item
-        if all(type(part) is str for part in parts):  # Most are, and this takes a fifth of the time of JSON.
+        if all(type(part) is str for part in parts):  # Most items are, and this takes a fifth of the time of JSON.
             encoded = b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in parts)
         else:
             encoded = b"\xfe" + digest(*parts)
@@ -284,18 +287,14 @@ def _item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes
 
 
 class LastUsed(Generic[Item, Value]):
-    """Values by key, of which those that were used last are kept: ``most_bytes`` of them, or one.
-
-    Args:
-        most_bytes: of all values together.
-    """
+    """Values by key: those that were used last, up to ``most_bytes`` in all, but at least one."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes, self._bytes = most_bytes, 0
-        self._entries: OrderedDict[Item, tuple[Value, int]] = OrderedDict()  # The last used one is last.
+        self._entries: OrderedDict[Item, tuple[Value, int]] = OrderedDict()  # by time of use
 
     def get(self, key: Item) -> Value | None:
-        """Return the value of a key, if it is kept."""
+        """Return the value of a key, or None if it is not kept."""
         if key not in self._entries:
             return None
         self._entries.move_to_end(key)

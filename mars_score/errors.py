@@ -1,4 +1,4 @@
-"""Exceptions and warnings, and notices: how many rows were treated in a special way, and which ones."""
+"""Exceptions, warnings, and notices, which count the rows that were treated in a special way."""
 
 import sys
 import warnings
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Notice(Enum):
-    """What was special about a row, with the message that says so; in the order in which they are reported."""
+    """What was special about a row, with its message, in the order of reports."""
 
     BLANK = "blank candidates score 0.0; a bad candidate that is not blank can score lower"
     BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
@@ -55,7 +55,7 @@ class Notice(Enum):
 
 
 _NAMED = 5  # rows that a sentence names
-# Packages that may stand between a caller's line and MARS.
+# Packages that may stand between a caller's line and MARS, and are passed over by warnings.
 _BETWEEN = {
     *("mars_score", "mars_metric", "evaluate", "evaluate_modules", "torchmetrics", "torch", "transformers"),
     *("contextlib", "functools", "threading", "concurrent"),
@@ -71,15 +71,15 @@ class UnsupportedModelError(ValueError):
 
 
 class HeadError(ValueError):
-    """A learned head is damaged, or was trained with other models or settings; names file and fault."""
+    """A learned head is damaged, or was trained with other models or settings."""
 
 
 class WorkerError(RuntimeError):
-    """A process that did a part of the work died; what it had done is in the store."""
+    """A worker process died; its finished work is in the store."""
 
 
 class MarsWarning(UserWarning):
-    """Some rows were treated in a special way (blank, shortened); one warning per kind and call."""
+    """Some rows were treated in a special way, such as blank ones; one warning per kind and call."""
 
 
 def warn(message: str) -> None:
@@ -103,9 +103,9 @@ class Notices:
     """Counts of notices over the rows of a call or a run.
 
     Attributes:
-        rows: number of rows; one with several candidates counts once for each.
+        rows: number of rows; a row counts once for each of its candidates.
         counts: number of rows by notice.
-        first: the first of these rows, counted from 0, and one more than is named.
+        first: the first rows of each notice, counted from 0: as many as are named, and one more.
     """
 
     rows: int = 0
@@ -113,7 +113,7 @@ class Notices:
     first: dict[Notice, list[int | str]] = field(default_factory=dict)
 
     def add(self, row: int | str, notices: Iterable[Notice]) -> None:
-        """Count the notices of the next row, which is named by its number or otherwise."""
+        """Count the notices of the next row, which is a number or has a name."""
         self.rows += 1
         for notice in notices:
             self.counts[notice] += 1
@@ -123,8 +123,8 @@ class Notices:
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
         """Write one sentence per notice; rows are counted from 0, or as the lines of a file from 1."""
-        named_otherwise = any(isinstance(row, str) for rows in self.first.values() for row in rows)
-        unit = "line " if lines else "" if named_otherwise else "index "
+        have_names = any(isinstance(row, str) for rows in self.first.values() for row in rows)
+        unit = "line " if lines else "" if have_names else "index "
         sentences = []
         for notice in Notice:
             count, first = self.counts[notice], self.first.get(notice, [])

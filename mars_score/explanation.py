@@ -1,11 +1,11 @@
-"""Explanations of scores: matching words, nearest texts and verdicts; as plain data, text and escaped HTML."""
+"""Explanations of scores by matching words, nearest texts and verdicts, as plain data, text and escaped HTML."""
 
 from __future__ import annotations
 
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from mars_score.models.encoder import Encoding
 
 CSS = Path(__file__).with_name("explanation.css")
-# One hue from light to dark, which every kind of colour vision tells apart.
+# A single hue from light to dark, as every kind of colour vision tells its shades apart.
 LEGEND = (
     '<p class="mars-legend">Words by their match with a word of the candidate: '
-    + "".join(f'<span class="mars-word" style="--match:{one}%">{one / 100:g}</span>' for one in range(0, 101, 25))
+    + "".join(
+        f'<span class="mars-word" style="--match:{step}%">{step / 100:g}</span>' for step in range(0, 101, 25)
+    )
     + " The partner is shown when a word is pointed at or focused.</p>"
 )
-# Scripts without spaces: each letter is a word.
+# In scripts without spaces each letter is a word.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
-_KINDS = {"context": "nearest sentence of the context", "sample": "nearest sample"}  # of matches, as shown
+_KINDS = {"context": "nearest sentence of the context", "sample": "nearest sample"}  # kinds of matches in HTML
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,12 @@ class Word:
     """A word of a reference or a sample.
 
     Attributes:
-        text: as written.
+        text: the word as written.
         start: index of its first character.
         similarity: mean over its tokens of their largest cosine with a token of the candidate; None for a word
             without a token.
-        share: of the text's tokens, in [0, 1]: a text's token recall is the sum of share times similarity.
-        partner: the word of the candidate that its best token matches; blank for none.
+        share: its share of the text's tokens; the text's token recall is the sum of share times similarity.
+        partner: the word of the candidate that its best token matches, or "".
     """
 
     text: str
@@ -58,10 +60,10 @@ class Match:
     """A text that the candidate was compared with.
 
     Attributes:
-        kind: ``"reference"``, ``"masked 20%"`` and the like, ``"sample"``, or ``"context"``: one sentence of it.
+        kind: ``"reference"``, ``"masked 20%"`` and the like, ``"sample"``, or ``"context"`` for a sentence of it.
         text: the text.
-        similarity: as it counts in the score; for a sentence of the context the cosine.
-        words: of the text; none without token recall.
+        similarity: the value in the score; for a sentence of the context, the cosine.
+        words: words of the text; empty without token recall.
     """
 
     kind: str
@@ -72,16 +74,16 @@ class Match:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a candidate has its score; one of a blank candidate has neither terms nor matches.
+    """The reasons of a candidate's score; a blank candidate has neither terms nor matches.
 
     Attributes:
         candidate: the candidate.
         score: the sum of the terms' values times weights.
-        terms: of the score.
+        terms: the terms of the score.
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
-        verdicts: on sentences of the candidate, where there are reliable ones.
-        aspects: single sides of the candidate.
+        verdicts: reliable verdicts on sentences of the candidate.
+        aspects: sides of the candidate that people rate apart.
     """
 
     candidate: str
@@ -93,7 +95,7 @@ class Explanation:
 
     @property
     def points(self) -> dict[str, float]:
-        """Return what each term gave; their sum is the score."""
+        """Return the points of each term, whose sum is the score."""
         return {term.name: term.weight * term.value for term in self.terms}
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,19 +103,17 @@ class Explanation:
         return {**asdict(self), "points": self.points, "aspects": self.aspects._asdict()}
 
     def lines(self) -> list[str]:
-        """Return a line for each term that adds something, and one of the aspects."""
-        sums = [
-            f"{term.name}: {term.weight:.3f} x {term.value:.3f} = {self.points[term.name]:.3f}"
+        """Return a line for each term whose value is not 0, and a line of the aspects."""
+        products = [
+            f"{term.name}: {term.weight:.3f} x {term.value:.3f} = {term.weight * term.value:.3f}"
             for term in self.terms
             if term.value
         ]
-        return [*sums, f"aspects: {self.aspects}"] if str(self.aspects) else sums
+        return [*products, f"aspects: {self.aspects}"] if str(self.aspects) else products
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.score:.4f}  {self.candidate or '(blank candidate)'}",
-            *(f"  {line}" for line in self.lines()),
-        ]
+        lines = [f"{self.score:.4f}  {self.candidate or '(blank candidate)'}"]
+        lines += [f"  {line}" for line in self.lines()]
         for match in self.matches:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
             words = "  ".join(map(_matched, match.words))
@@ -135,7 +135,7 @@ def _matched(word: Word) -> str:
 
 
 def match_page(match: Match) -> str:
-    """Show a text with its words coloured; on hover and focus each shows its partner."""
+    """Write a match as HTML, with coloured words that show their partners on hover and focus."""
     parts, done = [], 0
     for word in match.words:
         parts += [escape(match.text[done : word.start]), _word(word)]
@@ -157,15 +157,16 @@ def _word(word: Word) -> str:
 
 
 def verdict_page(verdict: Verdict) -> str:
-    """Show a sentence of the candidate with its verdict, and what says so."""
+    """Write a verdict as HTML, with the sentence of the candidate and the premise."""
     label = f"{verdict.verdict} {verdict.probability:.2f}"
     premise = f"<small>by: {escape(verdict.premise)}</small>"
     return f'<p class="mars-verdict mars-{verdict.verdict}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
 
 
 def page_of(explanations: Sequence[Explanation]) -> str:
-    """Show explanations with their scores, terms and styles."""
-    legend = LEGEND if any(match.words for one in explanations for match in one.matches) else ""
+    """Write explanations as HTML, with styles and a legend."""
+    has_words = any(match.words for explanation in explanations for match in explanation.matches)
+    legend = LEGEND if has_words else ""
     style = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
     return f'{style}<div class="mars-notebook">{"".join(map(_section, explanations))}{legend}</div>'
 
@@ -188,75 +189,77 @@ def explain(
     """Explain the scores of rows.
 
     Args:
-        rows: as they were scored.
-        scores: of the rows.
-        calls: the models that they were scored with.
+        rows: the rows as they were scored.
+        scores: scores of the rows.
+        calls: the models of the scores.
         match_tokens: whether the score compares texts token by token, so that words have partners.
 
     Raises:
         ModelUnavailableError: a model cannot be loaded.
     """
-    scored = [(row, score) for row, score in zip(rows, scores, strict=True) if score.terms]
-    texts = [text for row, score in scored for text in (row.candidate, *_texts_of(score))]
+    shown = [_nearest_texts(score) for score in scores]
+    texts = [row.candidate for row, score in zip(rows, scores, strict=True) if score.terms]
+    texts += [match.text for matches in shown for match in matches]
     encodings = calls.encode(texts, tokens=match_tokens)
     offsets = calls.token_offsets(list(encodings)) if match_tokens else {}
     tokenized = {text: _Tokenized.of(text, encodings[text], offsets[text]) for text in offsets}
-    contexts = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
-    encodings = calls.encode(text for parts in contexts.values() for text in parts) | encodings
+    nearest = _nearest_sentences(rows, scores, encodings, calls)
     return tuple(
         Explanation(
             row.candidate,
             score.score,
             score.terms,
-            (
-                *_matches(row.candidate, score, tokenized),
-                *_nearest_sentence(row.candidate, contexts[row.context] if _has_context(score) else (), encodings),
-            ),
+            (*_with_words(matches, row.candidate, tokenized), *nearest.get(row, ())),
             score.verdicts,
             score.aspects,
         )
-        for row, score in zip(rows, scores, strict=True)
+        for row, score, matches in zip(rows, scores, shown, strict=True)
     )
 
 
-def _texts_of(score: RowScore) -> list[str]:
-    return [*score.reference_texts, *(sample.text for sample in score.samples)]
-
-
-def _matches(candidate: str, score: RowScore, tokenized: Mapping[str, _Tokenized | None]) -> Iterator[Match]:
-    """Yield the match with each text that is shown."""
-    for kind, similarity, text in _nearest_texts(score):
-        first, other = tokenized.get(candidate), tokenized.get(text)
-        yield Match(kind, text, similarity, tuple(other.match(first)) if first and other else ())
-
-
-def _nearest_sentence(candidate: str, parts: Sequence[str], encodings: Mapping[str, Encoding]) -> Iterator[Match]:
-    """Yield the match with the nearest of some sentences, if there are any."""
-    cosines = {text: float(encodings[candidate].vector @ encodings[text].vector) for text in parts}
-    if cosines:
-        nearest = max(cosines, key=cosines.__getitem__)
-        yield Match("context", nearest, cosines[nearest])
-
-
-def _has_context(score: RowScore) -> bool:
-    return any(term.name == "context" for term in score.terms)
-
-
-def _nearest_texts(score: RowScore) -> Iterator[tuple[str, float, str]]:
-    """Yield each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
+def _nearest_texts(score: RowScore) -> list[Match]:
+    """Return each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
+    matches = []
     for reference in score.references:
-        first, *infills = reference.compared
-        yield first
-        best = max(infills, key=lambda infill: infill[1], default=first)
-        if best[1] > first[1]:
-            yield best
+        first, *infills = (Match(kind, text, similarity) for kind, similarity, text in reference.compared)
+        best = max(infills, key=lambda infill: infill.similarity, default=first)
+        matches += [first, best] if best.similarity > first.similarity else [first]
     if score.samples:
         sample = max(score.samples, key=lambda sample: sample.similarity)
-        yield "sample", sample.similarity, sample.text
+        matches.append(Match("sample", sample.text, sample.similarity))
+    return matches
+
+
+def _with_words(
+    matches: Sequence[Match], candidate: str, tokenized: Mapping[str, _Tokenized | None]
+) -> Iterator[Match]:
+    target = tokenized.get(candidate)
+    for match in matches:
+        source = tokenized.get(match.text)
+        yield replace(match, words=tuple(source.match(target))) if source and target else match
+
+
+def _nearest_sentences(
+    rows: Sequence[Row], scores: Sequence[RowScore], encodings: dict[str, Encoding], calls: ModelCalls
+) -> dict[Row, tuple[Match, ...]]:
+    """Return the nearest sentence of the context of each row whose score has the term ``"context"``."""
+    with_context = [
+        row for row, score in zip(rows, scores, strict=True) if any(term.name == "context" for term in score.terms)
+    ]
+    parts = {context: sentences(context) for context in dict.fromkeys(row.context for row in with_context)}
+    encodings = calls.encode(text for texts in parts.values() for text in texts) | encodings
+    nearest = {}
+    for row in with_context:
+        matches = [
+            Match("context", text, float(encodings[row.candidate].vector @ encodings[text].vector))
+            for text in parts[row.context]
+        ]
+        nearest[row] = tuple(sorted(matches, key=lambda match: -match.similarity)[:1])
+    return nearest
 
 
 def words_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield first character and text of each word: runs of letters, marks and digits; others by themselves."""
+    """Yield start and text of each word: a run of letters, marks and digits, or any other single character."""
     for kind, characters in groupby(enumerate(text), lambda pair: _word_kind(*pair)):
         if kind is not None:
             run = list(characters)
@@ -264,7 +267,7 @@ def words_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _word_kind(index: int, character: str) -> int | None:
-    """Return -1 in a word of several characters, None between words, else a number of its own."""
+    """Return -1 in a word of several characters, None between words, else the index."""
     if character.isspace():
         return None
     is_word = unicodedata.category(character)[0] in "LMN" and character != "_"
@@ -276,13 +279,13 @@ class _Tokenized:
     """A text with the vectors of its tokens, and the word that each token belongs to."""
 
     text: str
-    vectors: NDArray[np.floating]  # (tokens, dimensions); at least one
-    words: list[tuple[int, str]]  # first character and text of each; at least one
-    word_ids: NDArray[np.int64]  # of each token
+    vectors: NDArray[np.floating]  # (tokens, dimensions); at least one token
+    words: list[tuple[int, str]]  # start and text of each word; at least one word
+    word_ids: NDArray[np.int64]  # (tokens,)
 
     @classmethod
     def of(cls, text: str, encoding: Encoding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
-        """Assign each token to the last word that begins before its end; None: tokens or words are not known."""
+        """Assign each token to the last word that begins before its end; None without known tokens or words."""
         words = list(words_of(text))
         if encoding.tokens is None or not (words and len(encoding.tokens) == len(offsets) > 0):
             return None
@@ -294,7 +297,7 @@ class _Tokenized:
         """Yield the words with their best matches among those of the candidate."""
         cosines = self.vectors @ candidate.vectors.T
         best, partners = cosines.max(axis=1), candidate.word_ids[cosines.argmax(axis=1)]
-        if self.text == candidate.text:  # which counts as 1, whatever the tokenizer leaves of it
+        if self.text == candidate.text:  # Equal texts count as 1, whatever their token vectors are.
             best, partners = np.ones(len(best)), self.word_ids
         for number, (start, text) in enumerate(self.words):
             tokens = np.flatnonzero(self.word_ids == number)

@@ -1,4 +1,4 @@
-"""One output judged by its reference and its context: score, pass or fail, and a reason in plain English."""
+"""Judge one output by its reference and context: score, pass or fail, and a reason in plain English."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from mars_score.text import sentences
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
 
-# The least value that a word stands for. In examples/, with preset mini, nine of ten unrelated texts have a token
-# recall below .3 and a cosine with the context below .25; nine of ten close texts have a recall above .6.
+# Words for values, each with its least value. In examples/, with preset mini, nine of ten unrelated texts have a
+# token recall below .3 and a cosine with the context below .25; nine of ten close texts have a recall above .6.
 _SAYS = ((0.6, "most"), (0.3, "some"), (-1.0, "little"))
 _IS = ((0.5, "close to"), (0.25, "near"), (-1.0, "far from"))
-_SMALL = 0.05  # points that are not worth a word
-_QUOTED = 100  # characters of a premise that is quoted whole
+_SMALL = 0.05  # Terms that change the score by less are left out of the reason.
+_QUOTED = 100  # Longer premises are named, not quoted.
 
 
 class JudgeResult(TypedDict):
-    """What :func:`judge` returns, ready for JSON.
+    """The result of :func:`judge`, ready for JSON.
 
     Attributes:
-        score: higher is better, mostly in [0, 1].
-        passed: whether the score is at least the threshold; None without one.
-        reason: the score and what it comes from.
-        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None: not known),
+        score: the score, mostly in [0, 1]; higher is better.
+        passed: whether the score is at least the threshold; None without a threshold.
+        reason: the score and its causes.
+        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
             ``verdicts``, ``notices`` and ``signature``.
     """
 
@@ -54,10 +54,10 @@ def judge(
     """Judge one output.
 
     Args:
-        output: the text to judge; a blank one scores 0.0.
-        reference: a text or several; None: the output is judged by its context alone.
-        context: as for :meth:`mars_score.MarsScorer.score`; None: the output is judged by its reference alone.
-        threshold: the least score that passes, a finite number; None: no output passes or fails.
+        output: the text to judge; a blank text scores 0.0.
+        reference: a text or several; None to judge by the context alone.
+        context: as for :meth:`mars_score.MarsScorer.score`; None to judge by the reference alone.
+        threshold: the least score that passes, a finite number; None to leave ``passed`` open.
         settings: arguments and settings of :class:`mars_score.MarsScorer`; the variant is ``"plus"`` unless given.
             Models given by name stay loaded between calls.
 
@@ -107,7 +107,7 @@ def judge_by(
 
 
 def _finite(threshold: Any) -> float:
-    """Return a threshold as a float, with which a comparison gives a bool of Python."""
+    """Return a threshold as a float, as a comparison with a number of NumPy would not give a bool."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise TypeError(f"threshold must be a number, got {brief(threshold)}; convert it or leave it out")
     if not math.isfinite(threshold):
@@ -120,12 +120,11 @@ def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
     if not explanation.candidate:
         return ["the output is blank"]
     row = result.rows[0]
-    phrases = [phrase for term in explanation.terms if (phrase := _of_term(term, row, result))]
-    own = sentences(explanation.candidate)
-    return phrases + [_of_verdict(verdict, own, row) for verdict in explanation.verdicts]
+    phrases = [phrase for term in explanation.terms if (phrase := _term_in_words(term, row, result))]
+    return phrases + [_verdict_in_words(verdict, row) for verdict in explanation.verdicts]
 
 
-def _of_term(term: Term, row: Row, result: MarsResult) -> str:
+def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
     """Put a term in words; "" if it neither adds nor costs much."""
     reference = "the reference" if len(row.references) == 1 else "the nearest reference"
     value = f"({term.value:.2f})"
@@ -147,10 +146,10 @@ def _word(words: Sequence[tuple[float, str]], value: float) -> str:
     return next((word for least, word in words if value >= least), words[-1][1])
 
 
-def _of_verdict(verdict: Verdict, own: Sequence[str], row: Row) -> str:
-    """Put a verdict in words; of a long premise, only part of which decides, only the text is named."""
+def _verdict_in_words(verdict: Verdict, row: Row) -> str:
     verb = {"contradicted": "contradicts", "supported": "is supported by"}[verdict.verdict]
-    where = "the context" if sentences(verdict.premise)[0] in row.context else "the references"
-    by = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else where
-    subject = f"sentence {own.index(verdict.sentence) + 1} " if len(own) > 1 else ""
-    return f"{subject}{verb} {by}"
+    source = "the context" if sentences(verdict.premise)[0] in row.context else "the references"
+    premise = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else source
+    parts = sentences(row.candidate)
+    subject = f"sentence {parts.index(verdict.sentence) + 1} " if len(parts) > 1 else ""
+    return f"{subject}{verb} {premise}"

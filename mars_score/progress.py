@@ -1,4 +1,4 @@
-"""Progress of long work: bars on a terminal, lines elsewhere."""
+"""Show the progress of long work: bars on a terminal, lines elsewhere."""
 
 import os
 import sys
@@ -9,22 +9,19 @@ from datetime import timedelta
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
-_LINE_SECONDS = 10.0  # between lines of progress where there is no terminal
+_LINE_SECONDS = 10.0  # time between lines of progress where there is no terminal
 _LIBRARIES_QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 
 
 def hide_library_output() -> None:
-    """Let the libraries, here and in worker processes, show neither bars nor reports on loaded weights."""
+    """Hide bars of libraries and their reports on loaded weights, here and in worker processes."""
     for name, value in _LIBRARIES_QUIET.items():
         os.environ.setdefault(name, value)
 
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
-    """Give a progress callback: bars on a terminal, else a line on standard error every ten seconds.
-
-    If ``quiet`` it is None.
-    """
+    """Give a progress callback, which draws bars on a terminal or else prints lines; None if ``quiet``."""
     if quiet:
         yield None
         return
@@ -50,29 +47,29 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
 
 
 class _Speed:
-    """How fast each stage goes, and how long it takes yet.
+    """The rate of each stage since its start, and the time left.
 
-    Since its beginning, as work is reported in bursts: a chunk of rows is scored together.
+    A shorter time would not do, as work is reported in bursts: a chunk of rows is scored together.
     """
 
     def __init__(self) -> None:
-        self._begun: dict[str, tuple[int, float]] = {}  # of each stage: an earlier process may have done a part
+        self._starts: dict[str, tuple[int, float]] = {}  # by stage; an earlier process may have done a part
 
     def of(self, stage: str, done: int, total: int) -> str:
-        """Return what to show; a stage that reports 0 done begins anew."""
+        """Return the rate and, after a tenth of the work, the time left; a stage that reports 0 starts anew."""
         now = time.monotonic()
-        first, began = self._begun.setdefault(stage, (done, now))
+        first, started = self._starts.setdefault(stage, (done, now))
         if done <= first:
-            self._begun[stage] = done, now
+            self._starts[stage] = done, now
             return ""
-        rate = (done - first) / max(now - began, 1e-9)
-        if not total or 10 * (done - first) < total - first:  # too little to tell how long the rest takes
+        rate = (done - first) / max(now - started, 1e-9)
+        if not total or 10 * (done - first) < total - first:
             return f"{rate:,.1f}/s"
         return f"{rate:,.1f}/s, {timedelta(seconds=round((total - done) / rate))} left"
 
 
 class _ProgressLines:
-    """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
+    """Progress as lines on standard error, one every ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:
         self._printed = time.monotonic()
@@ -89,10 +86,10 @@ class _ProgressLines:
 
 
 class Reports:
-    """Calls a progress function, or shows bars.
+    """Reports of progress, to a function or to bars.
 
     Args:
-        progress: True: bars, within :meth:`bars`; a function: it is called; None or False: nothing.
+        progress: a function to call; True for bars, within :meth:`bars`; None or False for no reports.
 
     Raises:
         ValueError: it is none of these.
@@ -105,16 +102,16 @@ class Reports:
         self._report = None if isinstance(progress, bool) else progress
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report how much of a stage is done; a total of 0 is not known."""
+        """Report how much of a stage is done; a total of 0 is unknown."""
         if self._report:
             self._report(stage, done, total)
 
     @contextmanager
     def bars(self) -> Iterator[None]:
-        """Show progress bars meanwhile, if ``progress`` is True."""
-        given = self._report
+        """Show progress bars within the block if ``progress`` is True."""
+        before = self._report
         try:
-            with progress_bars(quiet=False) if self._has_bars else nullcontext(given) as self._report:
+            with progress_bars(quiet=False) if self._has_bars else nullcontext(before) as self._report:
                 yield
         finally:
-            self._report = given  # A function of bars cannot be pickled.
+            self._report = before  # A function of bars cannot be pickled.

@@ -17,7 +17,7 @@ from mars_score.data.cleaning import prepare_row, strip_all_urls_hashtags
 from mars_score.data.frames import columns_of, in_memory, is_tabular
 from mars_score.errors import Notice, Notices, warn
 from mars_score.explanation import Explanation, explain
-from mars_score.learning.heads import TermsHead, check_fits, read_head
+from mars_score.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
 from mars_score.models.calls import ModelCalls
 from mars_score.models.running import Runtime, check_device

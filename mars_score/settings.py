@@ -1,4 +1,4 @@
-"""Everything that a score depends on besides the texts, and how it follows from preset, variant and arguments."""
+"""The settings that scores depend on, made from preset, variant and arguments."""
 
 from __future__ import annotations
 
@@ -13,24 +13,17 @@ from pydantic.dataclasses import dataclass
 from mars_score.language import ENGLISH, check_language
 from mars_score.metrics.paper import PaperConfig
 from mars_score.metrics.plus import PlusConfig
-from mars_score.options import (
-    STRICT,
-    Folder,
-    make_config,
-    option,
-    options_of,
-    unknown_name,
-)
+from mars_score.options import STRICT, Folder, make_config, option, options_of, unknown_name
 from mars_score.presets import DEFAULT_PRESET, PRESETS, ModelSettings, NumberType
 
 Variant = Literal["paper", "plus", "fast"]
 DEFAULT_VARIANT: Variant = "paper"
-CONFIGS: dict[str, type[PaperConfig] | type[PlusConfig]] = {
+CONFIGS: dict[str, type[PaperConfig | PlusConfig]] = {
     "paper": PaperConfig,
     "plus": PlusConfig,
     "fast": PlusConfig,
 }
-# Where a variant differs from the defaults of the settings.
+# Defaults of a variant that differ from those of the settings.
 CHANGES: dict[str, dict[str, Any]] = {
     "paper": {},
     "plus": {"dtype": "auto"},
@@ -69,12 +62,12 @@ class Settings:
 
     @property
     def used_models(self) -> tuple[str, ...]:
-        """Return the names of the models that scores may depend on."""
+        """Return the names of the models that scores depend on."""
         used = self.config.used_models
         return tuple(name for name in used if used[name] and getattr(self.models, name) is not None)
 
     def check_inputs(self, *, has_references: bool = True, has_samples: bool = False) -> None:
-        """Raise ValueError where rows without references, or with samples, cannot be scored."""
+        """Raise ValueError if these settings cannot score rows with samples or without references."""
         if has_samples and not self.config.takes_samples:
             raise ValueError(
                 f"samples have no effect with variant {self.variant!r} and these settings; leave them out, or "
@@ -95,7 +88,7 @@ class Settings:
             )
 
     def check_masks(self) -> None:
-        """Raise ValueError where references are not masked and cannot be augmented."""
+        """Raise ValueError if these settings mask no words, so that references cannot be augmented."""
         if not self.config.masks:
             raise ValueError(
                 f"variant {self.variant!r} masks nothing with these settings; choose variant='paper' with "
@@ -110,22 +103,22 @@ class Settings:
                     yield field.name, getattr(values, field.name)
 
 
-GROUPS: dict[str, Any] = {  # of settings, as they are shown
+GROUPS: dict[str, Any] = {  # groups of settings on command lines and in documents
     "settings": Settings,
     "models": ModelSettings,
     "plus and fast": PlusConfig,
     "paper": PaperConfig,
 }
-SETTING_NAMES = tuple(dict.fromkeys(one.name for group in GROUPS.values() for one in options_of(group)))
-ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # others of MarsScorer
-# Settings, and others without which they have no effect: where all of these have this value, or none themselves.
+SETTING_NAMES = tuple(dict.fromkeys(setting.name for group in GROUPS.values() for setting in options_of(group)))
+ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # of MarsScorer
+# Settings that have no effect if all of these others have this value, or have no effect themselves.
 _NEEDS: tuple[tuple[Sequence[str], Mapping[str, Any]], ...] = (
     (("mask_ratio_step", "pos_weights", "idf_corpus", "planner", "sigma", "q"), {"max_mask_ratio": 0}),
     ([name for name in SETTING_NAMES if name.startswith("plan_")], {"planner": "none"}),
     (("max_context_tokens", "context_weight"), {"use_context": False}),
     (("max_context_tokens", "likelihood_words", "max_pmi", "log_p_weight"), {"likelihood_weight": 0}),
     (("max_context_tokens",), {"max_mask_ratio": 0}),
-    (("context_words",), {"context_weight": 0, "sample_weight": 0}),  # The weight of samples grows by it, too.
+    (("context_words",), {"context_weight": 0, "sample_weight": 0}),  # The weight of samples depends on it, too.
     (("close_context", "window_words"), {"context_weight": 0}),
     (("word_letters", "repetition_words", "copied_words"), {"repetition_penalty": 0}),
     (("support_weight", "contradiction_penalty"), {"entailment_model": None}),
@@ -139,18 +132,18 @@ def resolve_settings(
     trained: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Settings:
-    """Make settings from a preset (models), a variant (formula and constants) and single settings, in that order.
+    """Make settings from a preset (models), a variant (formula and constants) and single settings.
 
     Args:
-        preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
-            else ``"base"``.
-        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``. If the environment has ``MARS_DTYPE``,
-            that is the default of ``dtype`` for all three.
-        trained: settings that a learned head was trained with, which come before the variant's.
-        overrides: any of :data:`SETTING_NAMES`.
+        preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment variable ``MARS_PRESET``, else
+            ``"base"``.
+        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``. The environment variable ``MARS_DTYPE``
+            is the default of ``dtype`` for all three.
+        trained: settings that a learned head was trained with; they replace those of preset and variant.
+        overrides: any of :data:`SETTING_NAMES`; they replace all others.
 
     Raises:
-        ValueError: an unknown preset or variant, a value out of range, or a setting that has no effect.
+        ValueError: an unknown preset or variant, a value out of range, or a setting without effect.
         TypeError: an unknown setting.
     """
     origin = "" if preset else "MARS_PRESET: "
@@ -164,61 +157,59 @@ def resolve_settings(
     variant = variant if variant is not None else trained.get("variant", DEFAULT_VARIANT)
     if not isinstance(variant, str) or variant not in CONFIGS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(CONFIGS)}")
-    usual = {**PRESETS[preset], **CHANGES[variant], **trained}
+    defaults = {**PRESETS[preset], **CHANGES[variant], **trained}
     if dtype := os.environ.get("MARS_DTYPE"):
         if dtype not in get_args(NumberType):
             known = ", ".join(get_args(NumberType))
             raise ValueError(f"MARS_DTYPE: unknown number type {dtype!r}; choose one of {known}")
-        usual["dtype"] = dtype
-    values = {**usual, **overrides, "variant": variant}
+        defaults["dtype"] = dtype
+    values = {**defaults, **overrides, "variant": variant}
     config = make_config(CONFIGS[variant], values)
     models = make_config(ModelSettings, values)
     settings: Settings = make_config(Settings, {**values, "models": models, "config": config})
-    defaults = dict(_default_settings(variant).items()) | usual
+    defaults = {**dict(Settings(config=CONFIGS[variant]()).items()), **defaults}
     _refuse_without_effect(settings, {name: defaults.get(name) for name in overrides})
     if models.entailment_model is None and config.used_models["entailment_model"]:
         settings = replace(settings, config=replace(config, support_weight=0.0, contradiction_penalty=0.0))
     return settings
 
 
-def _default_settings(variant: str) -> Settings:
-    config = make_config(CONFIGS[variant], CHANGES[variant])
-    return make_config(Settings, {"variant": variant, "config": config})  # type: ignore[no-any-return]
+def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> None:
+    """Raise ValueError for a setting of another variant, or one that other settings leave without effect.
 
-
-def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None:
-    """Raise ValueError for a setting that another variant has, or that others leave without effect."""
+    Args:
+        settings: all settings.
+        defaults: of the settings to check.
+    """
     values = dict(settings.items())
-    for name, before in usual.items():
+    for name, default in defaults.items():
         if name not in values:
-            able = " or ".join(repr(other) for other, config in CONFIGS.items() if name in _names_of(config))
+            able = " or ".join(
+                repr(variant) for variant, config in CONFIGS.items() if name in config.__dataclass_fields__
+            )
             raise ValueError(
                 f"{name} has no effect with variant {settings.variant!r}; it belongs to variant {able}"
             )
         is_off = name.endswith(("_weight", "_penalty")) and values[name] == 0
-        if values[name] == before or is_off:
+        if values[name] == default or is_off:
             continue
-        if cause := _cause_of_no_effect(name, values):
-            given = " and ".join(f"{other}={values[other]!r}" for other in cause)
+        if causes := _causes_of_no_effect(name, values):
+            others = " and ".join(f"{other}={values[other]!r}" for other in causes)
             raise ValueError(
-                f"{name}={values[name]!r:.60} has no effect with {given}; change {' or '.join(cause)}, or leave "
+                f"{name}={values[name]!r:.60} has no effect with {others}; change {' or '.join(causes)}, or leave "
                 f"{name} out"
             )
 
 
-def _names_of(config: Any) -> set[str]:
-    return {field.name for field in fields(config)}
-
-
-def _cause_of_no_effect(name: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the settings whose values leave a setting without effect, none if it has one."""
+def _causes_of_no_effect(name: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the settings whose values leave a setting without effect; none if it has an effect."""
     for group in (others for names, others in _NEEDS if name in names):
         causes: list[list[str]] = []
         for other, useless in group.items():
             if other not in values:  # It belongs to another variant.
                 continue
             is_same = values[other] == useless and isinstance(values[other], bool) == isinstance(useless, bool)
-            causes.append([other] if is_same else _cause_of_no_effect(other, values))
+            causes.append([other] if is_same else _causes_of_no_effect(other, values))
         if causes and all(causes):
             return list(dict.fromkeys(setting for cause in causes for setting in cause))
     return []

@@ -1,4 +1,4 @@
-"""The signature: all that a score depends on besides the texts, as sacreBLEU does it."""
+"""The signature of a score, as of sacreBLEU's: everything that it depends on besides the texts."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -16,19 +16,19 @@ from mars_score.version import __version__
 
 _MODELS = ("language_model", "encoder", "entailment_model")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
-_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
+_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # entries without effect if no word is masked
 _installed = cache(version)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Names and values in the pipeline's order.
+    """Names and values of everything that a score depends on besides the texts.
 
     Attributes:
-        entries: all of them, defaults included.
-        brief: names of the entries that the text shows: those that scores depend on and that do not follow from
-            the package's version and the variant.
-        preset: that has these models; ``"own"`` for others.
+        entries: all names and values, including defaults.
+        brief: names of the entries in the text of the signature; the others do not change scores, or follow from
+            version and variant.
+        preset: the preset that has these models; ``"own"`` for others.
     """
 
     entries: Mapping[str, Any]
@@ -36,12 +36,12 @@ class Signature:
     preset: str = "own"
 
     def __str__(self) -> str:
-        """Write one line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
+        """Return a line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
 
     @property
     def short(self) -> str:
-        """Return a form for a footnote, ``mars-plus.mini.0.1.0#a1b2c3``, whose last part is a hash of the text."""
+        """Return a form for a footnote, ``mars-plus.mini.0.1.0#a1b2c3``, that ends with a hash of the line."""
         digest = hashlib.blake2b(str(self).encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
         return f"mars-{self.entries['variant']}.{self.preset}.{self.entries['version']}#{digest}"
 
@@ -72,13 +72,13 @@ def make_signature(
     """Make the signature of a call.
 
     Args:
-        settings: of the scorer.
+        settings: settings of the scorer.
         reference_counts: number of human references of each row.
         has_samples: whether any row has samples.
-        tasks: of the rows.
-        device: where models run, which decides what number type ``"auto"`` is; None: the usual one.
+        tasks: tasks of the rows.
+        device: device of the models, which decides the number type ``"auto"``; None for the default device.
     """
-    usual = dict(resolve_settings("base", settings.variant).items())
+    defaults = dict(resolve_settings("base", settings.variant).items())
     counts = sorted(set(reference_counts))
     references = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
     entries: dict[str, Any] = {"version": __version__, "variant": settings.variant, "references": references}
@@ -91,7 +91,7 @@ def make_signature(
     for name, value in settings.items():
         if name == "task":
             continue
-        shows = name in ("dtype", "idf_corpus") or value != usual[name]
+        shows = name in ("dtype", "idf_corpus") or value != defaults[name]
         if name in _MODELS:
             value, shows = str(locate(value)), name in settings.used_models
         elif name == "dtype":
@@ -109,15 +109,14 @@ def make_signature(
 
 
 def _preset_of(models: ModelSettings) -> str:
-    """Return the name of the preset that has these models."""
-    for preset, named in PRESETS.items():
-        if all(getattr(models, name) == value for name, value in named.items()):
+    for preset, names in PRESETS.items():
+        if all(getattr(models, setting) == name for setting, name in names.items()):
             return preset
     return "own"
 
 
 def _corpus(texts: Iterable[str]) -> str:
-    """Return a hash and the number of the different texts of an IDF corpus."""
+    """Return a hash of the different texts of an IDF corpus, and their number."""
     distinct = sorted(set(texts))
     digest = hashlib.blake2b("\0".join(distinct).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{digest}({len(distinct)})"

@@ -1,4 +1,4 @@
-"""Tables for people, as Markdown and LaTeX."""
+"""Write tables in Markdown and LaTeX."""
 
 import math
 import re
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from mars_score.text import whole
 
-_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and browsers refuse most of them
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and browsers refuse most of these.
 _MARKUP = re.compile(r"[\\`*_~<|$]|\](?=[(\[:])|&(?=[#\w])|!(?=\[)")
 _START = re.compile(r"^(?=[#>=]|[-+](?:[\s-]|$))|(?<=^\d)(?=[.)](?:\s|$))")
-
 _RANGE = re.compile(r"(?<=\d) \.\. (?=-?\d)")
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 _LATEX = str.maketrans(
@@ -32,10 +31,10 @@ class Table:
     """A table of texts.
 
     Attributes:
-        title: one line.
-        note: what a reader must know to understand it, plain text; may be empty.
+        title: one line of text.
+        note: plain text that explains the table; may be empty.
         columns: headings; the first column names the rows, the others are right-aligned.
-        rows: one string per column; "n/a" where there is no value.
+        rows: cells of each row, "n/a" for a missing value.
     """
 
     title: str
@@ -45,17 +44,17 @@ class Table:
 
 
 def showable(text: str) -> str:
-    """Replace what UTF-8 files and browsers refuse, halves of characters and control characters, by U+FFFD."""
+    """Replace unpaired surrogates and control characters, which files or browsers refuse, by U+FFFD."""
     return _UNSHOWABLE.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write a coefficient, share or p-value: "0.123", "-0.045", "n/a"."""
+    """Write a coefficient, share or p-value, such as "0.123", "-0.045" or "n/a"."""
     return f"{value:.{digits}f}" if math.isfinite(value) else MISSING
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Write a difference: "+0.123", "n/a"."""
+    """Write a difference, such as "+0.123" or "n/a"."""
     return f"{value:+.{digits}f}" if math.isfinite(value) else MISSING
 
 
@@ -77,17 +76,17 @@ def table_to_markdown(table: Table) -> str:
 
 
 def line_to_markdown(text: str) -> str:
-    """Write a text as a line that may start a paragraph, its markup escaped."""
+    """Write a text as a line of Markdown, with escaped markup, that may start a paragraph."""
     return _START.sub(r"\\", _escaped(" ".join(text.split())))
 
 
 def _escaped(text: str) -> str:
-    """Put a backslash before what GitHub would take for markup, HTML or mathematics."""
+    """Escape what GitHub would take for markup, HTML or mathematics."""
     return _MARKUP.sub(lambda match: "\\" + match[0], showable(text))
 
 
 def table_to_latex(table: Table) -> str:
-    """Write a table with its title as caption; the note stands above it as comments. Ranges have en-dashes."""
+    """Write a table in LaTeX, with its title as caption and its note as comments above it."""
     import pandas as pd
 
     rows = [[_to_latex(text) for text in row] for row in (table.columns, *table.rows)]
@@ -101,6 +100,6 @@ def table_to_latex(table: Table) -> str:
 
 
 def _to_latex(text: str) -> str:
-    """Escape a line for LaTeX, with en-dashes for ranges and differences, and minus signs before numbers."""
+    """Escape a line for LaTeX, with en-dashes in ranges and differences, and minus signs before numbers."""
     line = _RANGE.sub("\u2013", " ".join(showable(text).split()))
     return _MINUS.sub("\u2212", line).replace(" - ", " \u2013 ").translate(_LATEX)

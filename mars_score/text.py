@@ -1,4 +1,4 @@
-"""Words, sentences, passages and windows of a text: the one word splitter and the one sentence splitter.
+"""Split texts into words, sentences, passages and windows, and normalise them.
 
 In Chinese and Japanese each character is a word (as in sacreBLEU's tokenizer "zh"); a run of katakana is one word.
 Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, and a phrase counts as a word.
@@ -23,20 +23,20 @@ _WORD = re.compile(rf"[^\w\s]*[{CJK}][^\w\s]*|[^\s{CJK}]+")
 # The letters of a word have their combining marks with them, which \w of Python's own module leaves out.
 _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
-ENGLISH_PROBABILITY = 0.15  # at least; foreign sentences have .05 at most, English rows .3 (docs/languages.md)
-_LANGUAGE_CHARACTERS = 2000  # of a text by which its language is identified
-_ONE_SENTENCE = re.compile(r"[\w\s,;:'\"()-]*[.!?]?\s*")  # a line without an end of a sentence before its own
-LONGEST_RUN = 1000  # characters without white space to which spaCy's rules for punctuation apply (quadratic time)
+ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
+_LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
+_ONE_SENTENCE = re.compile(r"[\w\s,;:'\"()-]*[.!?]?\s*")  # a line that is a single sentence
+LONGEST_RUN = 1000  # A longer run of characters without spaces is one token: spaCy's rules take quadratic time.
+# Ends of sentences that spaCy does not see: after a full stop of Chinese and Japanese, unless a closing quotation
+# mark or another stop follows, and before an opening mark of Spanish.
 _SENTENCE_END = re.compile(
     r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
 )
-
-
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
 _PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
 _LINES = re.compile(r"[ \t]*\n[ \t\n]*")
 _SPACES = re.compile(r"[^\S\n\x1e]+")
-# Signs that show nothing. Joiners are letters' own in some scripts and within emoji, but not beside Latin letters.
+# Invisible signs. Joiners matter in some scripts and within emoji, but not beside Latin letters.
 _FORMAT = regex.compile(
     r"[\p{Cf}--[\u200c\u200d\p{Prepended_Concatenation_Mark}]]|[\u200c\u200d](?![^\x00-\u024f])"
     r"|(?<![^\x00-\u024f])[\u200c\u200d]",
@@ -46,13 +46,10 @@ _INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width
 
 
 def normalise(text: str, *, keep_lines: bool = False) -> str:
-    """Write a text as all models are given it: NFC, plain white space, and no signs that show nothing.
+    """Return a text in the form that all models read: NFC, plain white space, no invisible signs.
 
-    A single line break is a space, as in wrapped text; blank lines between paragraphs become one.
-
-    Args:
-        text: any text; passage breaks are kept.
-        keep_lines: line breaks are kept, as between the turns of a dialogue or the fields of a record.
+    Passage breaks are kept. A single line break is a space, as in wrapped text, and blank lines between paragraphs
+    become one. With ``keep_lines`` line breaks are kept, as for the turns of a dialogue or the fields of a record.
     """
     text = unicodedata.normalize("NFC", text)
     if not text.isascii():
@@ -67,7 +64,7 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text shows nothing: it is empty, or all whitespace and zero-width characters."""
+    """Tell whether a text has only whitespace and zero-width characters."""
     text = text.strip()
     return not text or (not text.isascii() and all(unicodedata.category(sign) in _INVISIBLE for sign in text))
 
@@ -97,27 +94,23 @@ class TaggedWord(NamedTuple):
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into words with their punctuation: ``text.split()`` but for Han characters and hiragana."""
+    """Split a text like ``text.split()``, but make a word of each Han character and hiragana."""
     return _WORD.findall(text) if _CJK.search(text) else text.split()
 
 
 def plain_words(text: str) -> list[str]:
-    r"""Split a text into lower-cased words without punctuation: runs of ``\w``, but for the same characters."""
+    r"""Split a text into lower-cased runs of ``\w``, but make a word of each Han character and hiragana."""
     return list(_PLAIN_WORD.findall(text.lower()))
 
 
 def is_english(text: str) -> bool:
-    """Tell whether a text is probably English, by py3langid; one that gives no clue is not."""
-    return english_probability(text) >= ENGLISH_PROBABILITY
-
-
-def english_probability(text: str) -> float:
-    """Return the probability that a text is English, by its first two thousand characters."""
-    return _identify(text[:_LANGUAGE_CHARACTERS])
+    """Tell whether py3langid takes a text for English; it does not where a text gives no clue."""
+    return english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
 
 
 @lru_cache(maxsize=1024)
-def _identify(text: str) -> float:
+def english_probability(text: str) -> float:
+    """Return the probability that a text is English, by py3langid."""
     return float(dict(_language_identifier().rank(text))["en"])
 
 
@@ -129,12 +122,12 @@ def _language_identifier() -> Any:
 
 
 def repeated_share(text: str, letters: int, within: int) -> float:
-    """Return the share of a text's long words that occur among the long words before them, in [0, 1).
+    """Return the share of a text's long words that repeat a word shortly before them, in [0, 1).
 
     Args:
-        text: any text. Upper and lower case are the same; two neighbouring Han characters are a long word.
-        letters: of a long word, at least.
-        within: long words before a word among which it is a repetition.
+        text: any text. Case does not count, and two neighbouring Han characters are a long word.
+        letters: least number of letters of a long word.
+        within: number of long words before a word that it may repeat.
     """
     words = [
         pair or word
@@ -146,7 +139,10 @@ def repeated_share(text: str, letters: int, within: int) -> float:
 
 
 def copied_share(text: str, context: str, run: int) -> float:
-    """Return the share of a text's words in runs of ``run`` words or more (a shorter text: all) of the context."""
+    """Return the share of a text's words that are copied from the context in runs of at least ``run`` words.
+
+    Of a text that is shorter than ``run`` words, all words must be such a run.
+    """
     words = plain_words(text)
     length = min(run, len(words))
     if not length:
@@ -159,7 +155,7 @@ def copied_share(text: str, context: str, run: int) -> float:
     return sum(copied) / len(words)
 
 
-@lru_cache(maxsize=8)  # rows with the same context stand together
+@lru_cache(maxsize=8)  # Rows with the same context stand together.
 def _context_runs(context: str, length: int) -> frozenset[tuple[str, ...]]:
     return frozenset(_ngrams(plain_words(context), length))
 
@@ -172,19 +168,19 @@ def _ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
 
 
 def passages_of(context: str) -> list[str]:
-    """Split a context into its passages; one without :data:`PASSAGE_BREAK` is one passage."""
+    """Split a context into its passages, at :data:`PASSAGE_BREAK`."""
     return context.split(PASSAGE_BREAK)
 
 
 def as_prose(context: str) -> str:
-    """Join the passages of a context as paragraphs, as language models read it."""
+    """Return a context as language models read it, with its passages as paragraphs."""
     return context.replace(PASSAGE_BREAK, "\n\n")
 
 
 def windows(context: str, size: int) -> list[str]:
-    """Cut each passage into as few parts of at most ``size`` words as will do, about equally long.
+    """Cut each passage of a context into as few parts of at most ``size`` words as possible, about equally long.
 
-    White space becomes a space; a blank context has none.
+    White space becomes a space. A blank context has no windows.
     """
     return [window for passage in passages_of(context) for window in _passage_windows(passage, size)]
 
@@ -204,20 +200,15 @@ def _passage_windows(passage: str, size: int) -> tuple[str, ...]:
 def sentences(text: str) -> list[str]:
     """Split a text into sentences without outer white space; none for a blank text.
 
-    By spaCy's rule-based sentencizer (https://spacy.io/api/sentencizer): a sentence ends after ".", "!", "?" and
-    their like in other scripts where spaCy's tokenizer sees a token of its own ("U.S." and "3.5" are whole
-    tokens); also after full stops of Chinese and Japanese, which no space follows, and before the opening marks
-    of Spanish. A line break ends a sentence as well, and so does a passage break.
+    spaCy's rule-based sentencizer (https://spacy.io/api/sentencizer) ends a sentence after ".", "!", "?" and
+    their like in other scripts where they are tokens by themselves ("U.S." and "3.5" are whole tokens). Full stops
+    of Chinese and Japanese, opening marks of Spanish, line breaks and passage breaks also separate sentences.
     """
-    lines = (part for line in text.splitlines() for part in _SENTENCE_END.split(line))
-    stripped = (sentence.strip() for line in lines for sentence in _split_line(line))
-    return [sentence for sentence in stripped if sentence]
-
-
-def _split_line(line: str) -> list[str]:
-    if _ONE_SENTENCE.fullmatch(line):  # spaCy takes a millisecond
-        return [line]
-    return [sentence.text for sentence in _sentencizer()(line).sents]
+    parts: list[str] = []
+    for piece in (piece for line in text.splitlines() for piece in _SENTENCE_END.split(line)):
+        is_sentence = _ONE_SENTENCE.fullmatch(piece)  # Most are, and spaCy takes a millisecond.
+        parts += [piece] if is_sentence else (sentence.text for sentence in _sentencizer()(piece).sents)
+    return [part.strip() for part in parts if part.strip()]
 
 
 @cache
@@ -226,12 +217,12 @@ def _sentencizer() -> Any:
 
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    pipeline.max_length = 10**9  # characters; spaCy's own limit is meant for pipelines with a parser
+    pipeline.max_length = 10**9  # characters; spaCy's limit is meant for pipelines with a parser
     leave_long_runs_whole(pipeline.tokenizer)
     return pipeline
 
 
 def leave_long_runs_whole(tokenizer: Any) -> None:
     """Make a spaCy tokenizer take a run of over :data:`LONGEST_RUN` characters for one token."""
-    usual = tokenizer.token_match
-    tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(usual and usual(run))
+    token_match = tokenizer.token_match
+    tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(token_match and token_match(run))

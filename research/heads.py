@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mars_score import MarsScorer
-from mars_score.learning.heads import TermFeatures, TermsHead
-from mars_score.learning.training import TrainingSet, learn_weights, term_features, training_set
+from mars_score.heads import TermFeatures, TermsHead
 from mars_score.rows import weighted_sum
+from mars_score.training import TrainingSet, learn_weights, term_features, training_set
 from research.agreement import drawn, pearson
 from research.sets import read_sets
 

@@ -21,8 +21,8 @@ from sentence_transformers.base.modules import Dense
 from torch import Tensor
 
 from mars_score import MarsScorer
-from mars_score.learning.training import TrainingSet, term_features, training_set
 from mars_score.rows import weighted_sum
+from mars_score.training import TrainingSet, term_features, training_set
 from research.agreement import Floats, drawn, pearson
 from research.heads import Rated
 from research.learned_encoders.text_heads import START, TEXT_HEADS, EncoderHead

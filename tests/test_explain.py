@@ -62,7 +62,7 @@ def test_the_parts_sum_to_the_score(result):
     assert bool(result.explanations[0].matches[0].words) == ("variant:paper" not in str(result.signature))
     blank = result.explanations[2]
     assert (blank.score, blank.terms, blank.matches, str(blank)) == (0.0, (), (), "0.0000  (blank candidate)")
-    assert [one["score"] for one in json.loads(result.to_json())["explanations"]] == result.scores
+    assert [explanation["score"] for explanation in json.loads(result.to_json())["explanations"]] == result.scores
     words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
     encoded = sum(word.similarity is not None for word in words)
     assert result._repr_html_().count('class="mars-word" tabindex="0"') == encoded
@@ -145,9 +145,9 @@ def test_words_beyond_the_window_of_the_encoder(options, prompt):
     ],
 )
 def test_words(text, words):
-    found = list(words_of(text))
-    assert [word for _, word in found] == words
-    assert all(text[start:].startswith(word) for start, word in found)
+    spans = list(words_of(text))
+    assert [word for _, word in spans] == words
+    assert all(text[start:].startswith(word) for start, word in spans)
 
 
 def test_html_is_escaped():

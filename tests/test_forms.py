@@ -164,9 +164,9 @@ def make(models):
 @pytest.mark.parametrize("has_references", [False, True])
 def test_scores_equal_the_oracle(models, make, variant, has_samples, has_references):
     cases = CASES if has_references else WITH_CONTEXT
-    given = arguments(cases)
-    given["samples"] = given["samples"] if has_samples else None
-    given["references"] = given["references"] if has_references else None
+    texts = arguments(cases)
+    texts["samples"] = texts["samples"] if has_samples else None
+    texts["references"] = texts["references"] if has_references else None
     expected = [
         oracle_forms.plus(
             models,
@@ -179,9 +179,9 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
         )
         for candidate, references, context, task, samples in cases
     ]
-    result = make(variant=variant, batch_size=2).score(**given)
+    result = make(variant=variant, batch_size=2).score(**texts)
     assert result.scores == pytest.approx(expected, abs=1e-9)
-    backwards = {name: column and [*column, *column][::-1] for name, column in given.items()}
+    backwards = {name: column and [*column, *column][::-1] for name, column in texts.items()}
     again = make(variant=variant).score(**backwards)
     assert again.scores == pytest.approx([*expected, *expected][::-1], abs=1e-9)
     assert len({round(score, 6) for score in expected}) > 20
@@ -198,9 +198,9 @@ def test_the_weight_of_the_context_is_a_setting(models, make, context_weight):
 
 def test_without_contexts(models, make):
     expected = [oracle_forms.plus(models, *case[:2], "", "text", case[4]) for case in CASES]
-    given = arguments(CASES)
-    del given["contexts"], given["tasks"]
-    assert make(variant="plus", use_context=False).score(**given).scores == pytest.approx(expected, abs=1e-9)
+    texts = arguments(CASES)
+    del texts["contexts"], texts["tasks"]
+    assert make(variant="plus", use_context=False).score(**texts).scores == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_terms(make):
@@ -230,12 +230,12 @@ def test_the_terms(make):
 def test_a_term_of_weight_0_is_left_out(make, setting, term):
     """And no model is called for it."""
     stages = []
-    given = arguments([FOLLOWING] if term == "support" else CASES[:1])
+    texts = arguments([FOLLOWING] if term == "support" else CASES[:1])
     if setting == "sample_weight":
-        del given["samples"]
+        del texts["samples"]
     scorer = make(variant="plus", **{setting: 0.0}, progress=lambda stage, *_: stages.append(stage))
-    [row] = scorer.score(**given).row_scores
-    assert term not in {one.name for one in row.terms}
+    [row] = scorer.score(**texts).row_scores
+    assert term not in {kept.name for kept in row.terms}
     assert term not in stages
 
 
@@ -326,7 +326,7 @@ def test_each_constant_counts(make, unchanged, request, name):
     step = max(1, value // 10) if isinstance(value, int) else value / 10
     for changed in (value - step, value + step):
         scores = make(**settings, **{name: changed}).score(**arguments(cases)).scores
-        assert max(abs(one - other) for one, other in zip(scores, expected, strict=True)) > 1e-6
+        assert max(abs(new - old) for new, old in zip(scores, expected, strict=True)) > 1e-6
 
 
 def test_the_limit_of_contexts_is_a_setting(make, tmp_path):
@@ -416,7 +416,7 @@ def test_paper_equals_the_oracle(models, make, writer, pipeline, settings, tenth
         for text in texts:
             shown.append(oracle_forms.templates(text, context, corpus, pipeline, tenths))
         written = [
-            [text, *(infilled(writer, config, context, text, one) for one in templates)]
+            [text, *(infilled(writer, config, context, text, template) for template in templates)]
             for text, templates in zip(texts, shown, strict=True)
         ]
         scores = oracle_forms.paper(models["encoder"], candidate, written, q)
@@ -428,11 +428,11 @@ def test_paper_equals_the_oracle(models, make, writer, pipeline, settings, tenth
         )
         assert "|variant:paper|" in str(result.signature)
         for row, (score, shown, written) in zip(result.row_scores, [expected[row] for row in order], strict=True):
-            augmented = [one.augmented for one in row.references]
-            assert [list(one.texts) for one in augmented] == written
-            assert [[infill.template for infill in one.infills] for one in augmented] == shown
-            assert {infill.mask_ratio for one in augmented for infill in one.infills} == {
-                one / 10 for one in tenths
+            augmented = [reference.augmented for reference in row.references]
+            assert [list(reference.texts) for reference in augmented] == written
+            assert [[infill.template for infill in reference.infills] for reference in augmented] == shown
+            assert {infill.mask_ratio for reference in augmented for infill in reference.infills} == {
+                tenth / 10 for tenth in tenths
             }
             assert row.score == pytest.approx(score, abs=1e-9)
 
@@ -477,7 +477,7 @@ def test_the_constants_of_the_planner(make, writer, pipeline):
     ]
     for reference, context in rows:
         shown = oracle_forms.templates(reference, context, [reference], pipeline)
-        written = [infilled(writer, oracle_forms.INFILLING, context, reference, one) for one in shown]
+        written = [infilled(writer, oracle_forms.INFILLING, context, reference, template) for template in shown]
         [texts] = make(language_model=writer).augment([reference], [context])
         assert texts == list(dict.fromkeys([reference, *written]))
     settings = make().score(*columns(PAPER_ROWS[:1])).signature.to_dict()
@@ -487,6 +487,6 @@ def test_the_constants_of_the_planner(make, writer, pipeline):
 def test_infilling_is_given_2048_tokens_of_the_context(make, with_room, pipeline):
     reference, context = "She took the train home.", f"{LONG} {CAR} " * 4
     shown = oracle_forms.templates(reference, context, [reference], pipeline)
-    written = [infilled(with_room, oracle_forms.INFILLING, context, reference, one) for one in shown]
+    written = [infilled(with_room, oracle_forms.INFILLING, context, reference, template) for template in shown]
     [texts] = make(language_model=with_room).augment([reference], [context])
     assert texts == list(dict.fromkeys([reference, *written]))

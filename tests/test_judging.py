@@ -95,14 +95,14 @@ def test_what_costs_or_adds_much_is_named(tiny_mini, name, phrase):
     assert said.endswith(f" {'add' if points > 0 else 'cost'} {abs(points):.2f}")
 
 
-def verdicts(patch, *given):
+def verdicts(patch, *told):
     """Let explanations have these verdicts: the sentences, what is said of them, and by which premise."""
     score = MarsScorer.score
 
     def with_verdicts(self, *columns, **options):
         result = score(self, *columns, **options)
-        found = tuple(Verdict(sentence, verdict, 0.9, premise) for sentence, verdict, premise in given)
-        return replace(result, explanations=(replace(result.explanations[0], verdicts=found),))
+        judged = tuple(Verdict(sentence, verdict, 0.9, premise) for sentence, verdict, premise in told)
+        return replace(result, explanations=(replace(result.explanations[0], verdicts=judged),))
 
     patch.setattr(MarsScorer, "score", with_verdicts)
 

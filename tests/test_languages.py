@@ -175,15 +175,15 @@ def test_words_and_sentences(code):
 def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
     nlp = spacy.blank("xx", meta={"name": "core_news_sm", "version": "3.8.0"})
     nlp.add_pipe("attribute_ruler").add([[{"LOWER": "bus"}]], {"POS": "NOUN"})
-    package, about = tmp_path / "xx_core_news_sm", tmp_path / "xx_core_news_sm-3.8.0.dist-info"
-    for folder in (package, about):
+    package, metadata = tmp_path / "xx_core_news_sm", tmp_path / "xx_core_news_sm-3.8.0.dist-info"
+    for folder in (package, metadata):
         folder.mkdir()
     nlp.to_disk(package / "xx_core_news_sm-3.8.0")
     (package / "meta.json").write_text(json.dumps(nlp.meta))
     (package / "__init__.py").write_text(
         "import functools, spacy.util\nload = functools.partial(spacy.util.load_model_from_init_py, __file__)\n"
     )
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("xx", "xx_core_news_sm"):
         tagger = Tagger(resolve_settings(language=name, variant="plus").language)

@@ -14,10 +14,10 @@ import pytest
 
 from mars_score import MarsScorer
 from mars_score.errors import HeadError, MarsWarning
-from mars_score.learning.heads import FORMAT, TermsHead, read_head, write_head
-from mars_score.learning.training import centred, fit_weights, train_terms, training_set
+from mars_score.heads import FORMAT, TermsHead, read_head, write_head
 from mars_score.rows import Row
 from mars_score.text import repeated_share
+from mars_score.training import centred, fit_weights, train_terms, training_set
 
 RATINGS = [1.0 + index % 5 for index in range(40)]
 TWOS = [str(index // 2) for index in range(40)]
@@ -107,17 +107,17 @@ def features_of(row, **settings):
 def test_features_of_a_row(models):
     context = "The ferry leaves in the morning before the rain."
     row = Row("The ferry leaves in the morning boat", ("one two", "one two three"), context)
-    own = {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repeated_share(row.candidate, 4, 10)}
+    expected = {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repeated_share(row.candidate, 4, 10)}
     _, fast = features_of(row, **models)
-    assert fast.values == pytest.approx(own)
+    assert fast.values == pytest.approx(expected)
     assert [term.name for term in fast.terms] == ["references", "context"]
     scorer, plus = features_of(row, **{**models, "variant": "plus"})
     (log_p,) = scorer.calls.log_probability([(context, row.candidate)], 2048).values()
-    assert plus.values == pytest.approx({**own, "log_probability": log_p.alone, "pmi": log_p.pmi})
+    assert plus.values == pytest.approx({**expected, "log_probability": log_p.alone, "pmi": log_p.pmi})
     _, plus = features_of(replace(row, task="dialogue"), **{**models, "variant": "plus"})
-    assert plus.values.keys() == own.keys()  # the likelihood is no term there
+    assert plus.values.keys() == expected.keys()  # the likelihood is no term there
     _, fast = features_of(row, **{**models, "repetition_penalty": 0.3})
-    assert fast.values.keys() == own.keys() - {"repetition"}
+    assert fast.values.keys() == expected.keys() - {"repetition"}
 
 
 @pytest.mark.parametrize("variant", ["paper", "plus"])
@@ -207,8 +207,8 @@ REFUSED = "head.json sets {}, which no head may set"
 def test_folders_that_are_refused(trained, damage, fault, models, tmp_path):
     folder = shutil.copytree(trained.path, tmp_path / "head")
     if isinstance(damage, dict):
-        about = json.loads((folder / "head.json").read_text())
-        damage = "head.json", json.dumps({**about, **damage}).encode()
+        description = json.loads((folder / "head.json").read_text())
+        damage = "head.json", json.dumps({**description, **damage}).encode()
     name, content = damage
     (folder / name).unlink()
     if content is not None:
@@ -221,14 +221,17 @@ def test_folders_that_are_refused(trained, damage, fault, models, tmp_path):
 def rewrite(trained, folder, weights):
     """A head with other weights, given by name or as the bytes of their file."""
     fields = ("kind", "models", "settings", "parameters", "learned_from")
-    about = {name: getattr(trained, name) for name in fields}
+    description = {name: getattr(trained, name) for name in fields}
     if isinstance(weights, dict):
-        return write_head(folder, weights, **about)
-    write_head(folder, {}, **about)
+        return write_head(folder, weights, **description)
+    write_head(folder, {}, **description)
     (folder / "head.safetensors").write_bytes(weights)
     file = folder / "head.json"
-    told = {**json.loads(file.read_text()), "weights_digest": hashlib.blake2b(weights, digest_size=8).hexdigest()}
-    file.write_text(json.dumps(told))
+    changed = {
+        **json.loads(file.read_text()),
+        "weights_digest": hashlib.blake2b(weights, digest_size=8).hexdigest(),
+    }
+    file.write_text(json.dumps(changed))
     return read_head(folder)
 
 
@@ -238,7 +241,7 @@ def safetensors(number_type, shape, size):
     return len(header).to_bytes(8, "little") + header + bytes(size)
 
 
-def one(value, dtype=np.float64, shape=(1,)):
+def weight(value, dtype=np.float64, shape=(1,)):
     return {"length": np.full(shape, value, dtype)}
 
 
@@ -251,15 +254,15 @@ def one(value, dtype=np.float64, shape=(1,)):
         safetensors("F64", [1], 8) + b"more",
         safetensors("F64", [2], 8),
         safetensors("BF16", [1], 2),
-        one(np.nan),
-        one(np.inf),
-        one(1e308),
-        one(-1e308),
-        one(1, np.int64),
-        one(1, bool),
-        one(0.1, shape=(2,)),
-        one(0.1, shape=(0,)),
-        {**one(0.1), "charm": np.ones(1)},
+        weight(np.nan),
+        weight(np.inf),
+        weight(1e308),
+        weight(-1e308),
+        weight(1, np.int64),
+        weight(1, bool),
+        weight(0.1, shape=(2,)),
+        weight(0.1, shape=(0,)),
+        {**weight(0.1), "charm": np.ones(1)},
     ],
 )
 def test_weights_that_are_refused(trained, weights, models, tmp_path):
@@ -275,9 +278,9 @@ def test_a_folder_that_is_not_there(head, tmp_path):
 
 
 def test_a_fingerprint_is_of_the_content(tmp_path):
-    about = {"kind": "terms", "models": {}, "settings": {}, "parameters": {"a": 1}, "learned_from": []}
+    description = {"kind": "terms", "models": {}, "settings": {}, "parameters": {"a": 1}, "learned_from": []}
     same, again, other = (
-        write_head(tmp_path / name, {"weights": np.arange(3.0) + shift}, **about)
+        write_head(tmp_path / name, {"weights": np.arange(3.0) + shift}, **description)
         for name, shift in (("a", 0), ("b", 0), ("c", 1e-9))
     )
     assert same.fingerprint == again.fingerprint != other.fingerprint

@@ -13,12 +13,12 @@ import torch
 
 from mars_score import MarsScorer
 from mars_score.errors import HeadError, UnsupportedModelError
-from mars_score.learning.heads import write_head
-from mars_score.learning.training import TrainingSet
+from mars_score.heads import write_head
 from mars_score.models.calls import ModelCalls
 from mars_score.models.running import Runtime
 from mars_score.rows import Row
 from mars_score.settings import resolve_settings
+from mars_score.training import TrainingSet
 from research.learned_encoders.__main__ import main
 from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
 from research.learned_encoders.text_heads import ALPHA, TEXT_HEADS, TextFeatures, load_text_head

@@ -195,15 +195,15 @@ def test_idf_by_hand():
 def test_masks_are_those_of_the_papers_formula_where_it_is_defined(documents, data):
     """By the formula itself: the guard counts for words of all texts, or of none, alone."""
     idf, count = Idf.count(documents), len(documents)
-    found = {letter: sum(letter in one for one in documents) for letter in "abcdefgh"}
-    defined = [letter for letter, number in found.items() if 0 < number < count]
+    frequencies = {letter: sum(letter in document for document in documents) for letter in "abcdefgh"}
+    defined = [letter for letter, number in frequencies.items() if 0 < number < count]
     letters = data.draw(st.lists(st.sampled_from(defined), min_size=1, max_size=9)) if defined else []
     tags = data.draw(st.lists(st.sampled_from(TAGS), min_size=9, max_size=9))
     text, words = tagged(" ".join(letters), tags[: len(letters)])
     shared = shared_with_context(letters, ["a", "b"])
     costs = [CONTEXT_COST if index in shared else 1 for index in range(len(letters))]
     priorities = [
-        round(DEFAULT.pos_weights.get(word.pos, 1) / -math.log(found[letter] / count) * 1e6)
+        round(DEFAULT.pos_weights.get(word.pos, 1) / -math.log(frequencies[letter] / count) * 1e6)
         for word, letter in zip(words, letters, strict=True)
     ]
     templates = make_templates(text, words, ["a", "b"], idf, DEFAULT)

@@ -80,8 +80,8 @@ def test_ranks_and_ratings(score, rank, fifth):
 )
 @pytest.mark.usefixtures("known")
 def test_rows_that_are_unlike_the_rated_ones_have_none(row, score):
-    found = find_percentiles([ROW, row], [scored(0.3), score], signature_of())
-    assert [one is None for one in found] == [False, True]
+    places = find_percentiles([ROW, row], [scored(0.3), score], signature_of())
+    assert [place is None for place in places] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_rows_that_are_unlike_the_rated_ones_have_none(row, score):
 )
 @pytest.mark.usefixtures("known")
 def test_other_models_and_settings_have_none(preset, settings, is_known):
-    found = find_percentiles([ROW], [scored(0.3)], signature_of(preset, **{"variant": "fast", **settings}))
-    assert [one is not None for one in found] == [is_known]
+    places = find_percentiles([ROW], [scored(0.3)], signature_of(preset, **{"variant": "fast", **settings}))
+    assert [place is not None for place in places] == [is_known]
 
 
 @pytest.mark.usefixtures("known")
@@ -171,20 +171,22 @@ def made(table, tell, tiny_mini):
 def test_the_rated_candidates_themselves(rated, variant, has_references):
     """Each has about as many below it as there are, and the mean rating of its neighbours."""
     rows, human = [], []
-    for one in read_sets(rated):
-        rows += one.rows if has_references else [replace(row, references=()) for row in one.rows]
-        human += [(rating - 1) / 4 for rating in one.ratings]
+    for rated_set in read_sets(rated):
+        rows += rated_set.rows if has_references else [replace(row, references=()) for row in rated_set.rows]
+        human += [(rating - 1) / 4 for rating in rated_set.ratings]
     scorer = MarsScorer("mini", variant=variant)
     scores = scorer.row_scores(rows)
-    found = find_percentiles(rows, scores, make_signature(scorer.settings, [1]))
+    places = find_percentiles(rows, scores, make_signature(scorer.settings, [1]))
     for task in ("dialogue", "data", "summary"):
-        own = [index for index, row in enumerate(rows) if row.task == task]
-        values = [scores[index].score for index in own]
-        for index in own:
-            assert found[index].rank == pytest.approx(100 * np.mean(np.array(values) < scores[index].score), abs=8)
-            assert found[index].low <= found[index].rating <= found[index].high
-        overall = mean(human[index] for index in own)
-        assert mean(found[index].rating for index in own) == pytest.approx(overall, abs=0.05)
+        indices = [index for index, row in enumerate(rows) if row.task == task]
+        values = [scores[index].score for index in indices]
+        for index in indices:
+            assert places[index].rank == pytest.approx(
+                100 * np.mean(np.array(values) < scores[index].score), abs=8
+            )
+            assert places[index].low <= places[index].rating <= places[index].high
+        overall = mean(human[index] for index in indices)
+        assert mean(places[index].rating for index in indices) == pytest.approx(overall, abs=0.05)
 
 
 @pytest.mark.usefixtures("made")
@@ -195,7 +197,7 @@ def test_results_hold_them():
     assert blank is None
     assert first is not None
     for details in (result.to_records(), result.to_dict()["rows"]):
-        assert [one["percentile"] for one in details] == [first._asdict(), None]
+        assert [record["percentile"] for record in details] == [first._asdict(), None]
     assert json.loads(result.to_json())["rows"][0]["percentile"] == first._asdict()
     assert result.to_pandas()["percentile.rank"][0] == first.rank
 
@@ -215,17 +217,20 @@ def test_of_the_script_by_hand():
 def test_the_command_line(tmp_path, run):
     """Its line has the means of the rows that have a percentile."""
     candidates = ["They sleep on ship 3.", "Who stays?", " "]
-    rows = [{"prediction": one, "reference": "They stay.", "context": "The sailors stay."} for one in candidates]
+    rows = [
+        {"prediction": candidate, "reference": "They stay.", "context": "The sailors stay."}
+        for candidate in candidates
+    ]
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
     command = ["score", path, "--preset", "mini", "--variant", "fast", "--task", "summary"]
     scorer = MarsScorer("mini", variant="fast")
-    found = scorer.score(candidates, ["They stay."] * 3, ["The sailors stay."] * 3, tasks="summary").percentiles
-    means = Percentile(*map(mean, zip(*found[:2], strict=True)))
-    assert found[0] != found[1]
+    places = scorer.score(candidates, ["They stay."] * 3, ["The sailors stay."] * 3, tasks="summary").percentiles
+    means = Percentile(*map(mean, zip(*places[:2], strict=True)))
+    assert places[0] != places[1]
     assert f"on average (2 of 3 rows) {means}" in run(*command)[1].splitlines()
     details = json.loads(run(*command, "--json", "--detailed")[1])["rows"]
-    assert [one["percentile"] for one in details] == [
-        *(pytest.approx(one._asdict(), abs=1e-4) for one in found[:2]),
+    assert [record["percentile"] for record in details] == [
+        *(pytest.approx(place._asdict(), abs=1e-4) for place in places[:2]),
         None,
     ]
     assert "rated candidates" not in run(*command, "--repetition-penalty", "0")[1]
@@ -241,26 +246,26 @@ def test_the_command_line(tmp_path, run):
 def test_the_shipped_table_is_of_the_models_and_constants_of_today(preset, variant):
     """Else nobody has percentiles; python -m research.percentiles makes it anew."""
     row, score = replace(ROW, task="dialogue"), scored(0.3)
-    (found,) = find_percentiles([row], [score], signature_of(preset, variant))
-    assert found is not None
+    (place,) = find_percentiles([row], [score], signature_of(preset, variant))
+    assert place is not None
     table = json.loads(percentiles.FILE.read_text(encoding="utf-8"))[preset][variant]
     for form in ("with references", "without references"):
         assert set(table[form]) == set(TASKS)
-        for one in table[form].values():
-            assert all(low <= high for low, high in pairwise(one["scores"]))
-            assert all(0 <= low <= rating <= high <= 1 for rating, low, high in one["ratings"])
-            assert one["candidates"] > 100
+        for quantiles in table[form].values():
+            assert all(low <= high for low, high in pairwise(quantiles["scores"]))
+            assert all(0 <= low <= rating <= high <= 1 for rating, low, high in quantiles["ratings"])
+            assert quantiles["candidates"] > 100
 
 
 def test_no_text_is_in_the_shipped_table():
     def texts(value):
         if isinstance(value, dict):
-            return {*value, *(text for one in value.values() for text in texts(one))}
-        return {text for one in value for text in texts(one)} if isinstance(value, list) else {value}
+            return {*value, *(text for part in value.values() for text in texts(part))}
+        return {text for part in value for text in texts(part)} if isinstance(value, list) else {value}
 
     known = {*TASKS, "mini", "medium", "plus", "fast", "with references", "without references"}
     known |= {"settings", "scores", "ratings", "candidates", "sets"}
     tables = json.loads(percentiles.FILE.read_text(encoding="utf-8"))
-    digests = {one["settings"] for variants in tables.values() for one in variants.values()}
-    assert {one for one in texts(tables) if isinstance(one, str)} == known | digests
-    assert all(len(one) == 16 for one in digests)
+    digests = {table["settings"] for variants in tables.values() for table in variants.values()}
+    assert {text for text in texts(tables) if isinstance(text, str)} == known | digests
+    assert all(len(digest) == 16 for digest in digests)

@@ -105,8 +105,8 @@ def test_the_environment_names_the_number_type(monkeypatch):
 
 
 def test_single_settings_win():
-    own = {"strip_urls_hashtags": False, "encoder": "mine", "use_context": False, "q": 1, "planner": "none"}
-    assert flat(resolve_settings("paper", **own)) == {**flat(resolve_settings("paper")), **own}
+    overrides = {"strip_urls_hashtags": False, "encoder": "mine", "use_context": False, "q": 1, "planner": "none"}
+    assert flat(resolve_settings("paper", **overrides)) == {**flat(resolve_settings("paper")), **overrides}
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train, save and print; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.learning.training import read_training_sets, train_terms
     from mars_score.scorer import MarsScorer
+    from mars_score.training import read_training_sets, train_terms
 
     task = getattr(args, "task", None)
     sets = read_training_sets(args.files, rated_columns(args), within_groups=args.within_groups, task=task)

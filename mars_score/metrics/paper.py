@@ -1,6 +1,6 @@
-"""`paper`, the score of Liu, Wei and Vosoughi (ACL 2021), section 2: which words are masked, and Eq. 7.
+"""`paper`, the score of Liu, Wei and Vosoughi (ACL 2021), section 2: the choice of masked words, and Eq. 7.
 
-The infilling between the two (section 2.2) is :mod:`mars_score.infilling`. Nothing here runs a model.
+The infilling between the two (section 2.2) is in :mod:`mars_score.infilling`. Nothing here runs a model.
 """
 
 import dataclasses
@@ -21,9 +21,9 @@ from mars_score.text import TaggedWord
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; other tags weigh 1.
 POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-PLAIN_COST, CONTEXT_COST = 1, 10  # cost of masking a word; of a word that the context has, too
-_PRIORITY_UNIT = 1e-6  # priorities are rounded to it, so that sums of them are exact and ties are ties
-_FLOAT_NOISE = 1e-9  # 0.6 / 0.2 is 2.9999999999999996
+PLAIN_COST, CONTEXT_COST = 1, 10  # cost of masking a word, and a word that is shared with the context
+_PRIORITY_UNIT = 1e-6  # Priorities are rounded to it, so that their sums are exact and ties are ties.
+_FLOAT_NOISE = 1e-9  # Python's 0.6 / 0.2 is 2.9999999999999996.
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -66,7 +66,7 @@ class PaperConfig:
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
 
     needs_references: ClassVar = True
-    takes_samples: ClassVar = False  # whether samples count
+    takes_samples: ClassVar = False
 
     @property
     def masks(self) -> bool:
@@ -97,11 +97,11 @@ class Template:
     """A reference with blanks: character spans in order, each with the whitespace before its first word."""
 
     reference: str
-    blanks: tuple[tuple[int, int], ...]  # no two touch: at least one kept word is between them
+    blanks: tuple[tuple[int, int], ...]  # with at least one kept word between two
 
     @property
     def pieces(self) -> tuple[tuple[str, bool], ...]:
-        """Return text blocks and blanks in order, as (text, is a blank); joined they are the reference."""
+        """Return text blocks and blanks in order, as (text, is a blank). Their texts join to the reference."""
         pieces, done = [], 0
         for start, end in self.blanks:
             pieces += [(self.reference[done:start], False), (self.reference[start:end], True)]
@@ -115,7 +115,7 @@ class Template:
         return "".join(next(remaining, text) if blank else text for text, blank in self.pieces)
 
     def __str__(self) -> str:
-        """Show the template as a person reads it: ``She said ____ to get her car fixed.``."""
+        """Show the template for people: ``She said ____ to get her car fixed.``."""
         return "".join(
             text[: len(text) - len(text.lstrip())] + "____" if blank else text for text, blank in self.pieces
         )
@@ -125,13 +125,14 @@ class Template:
 class Idf:
     """Inverse document frequency of lower-cased words: -log(df / M), as in Appendix A.
 
-    Taken literally it is 0 for a word of all texts, by which Eq. 1 cannot divide, and infinite for a word of none.
-    So df is kept between 1/2 and M - 1/2, which changes no other word: of a part of speech a word of all texts is
-    the first to be masked, and a word of none the last. With a single text all words weigh the same.
+    The literal formula gives 0 for a word of all texts, by which Eq. 1 cannot divide, and infinity for a word of
+    no text. So df is kept between 1/2 and M - 1/2, which changes no other word. Of the words of a part of speech,
+    a word of all texts is still masked first, and a word of no text last. With a single text all words weigh the
+    same.
     """
 
     documents: int  # M, the number of distinct texts
-    frequencies: Mapping[str, int]  # df, the number of texts in which a word occurs
+    frequencies: Mapping[str, int]  # df, the number of texts with a word
 
     @classmethod
     def count(cls, documents: Collection[Iterable[str]]) -> "Idf":
@@ -139,7 +140,7 @@ class Idf:
         return cls(len(documents), Counter(word for words in documents for word in set(words)))
 
     def __getitem__(self, word: str) -> float:
-        """Return the IDF of a word, which is above 0 and finite."""
+        """Return the IDF of a word, a finite number above 0."""
         documents = max(self.documents, 1)
         return -math.log(min(max(self.frequencies.get(word, 0), 0.5), documents - 0.5) / documents)
 
@@ -153,9 +154,9 @@ def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
 def shared_with_context(words: Sequence[str], context_words: Sequence[str]) -> frozenset[int]:
     """Return the indices of the words on a longest common subsequence with the context (section 2.1).
 
-    Which of several longest ones is rapidfuzz's choice; its version is a part of the signature.
+    rapidfuzz chooses among several longest ones; its version is a part of the signature.
     """
-    numbers: dict[str, int] = {}  # rapidfuzz compares strings by their hashes, numbers exactly
+    numbers: dict[str, int] = {}  # rapidfuzz compares strings by their hashes, but numbers exactly.
     context = [numbers.setdefault(word, len(numbers)) for word in context_words]
     reference = [numbers.setdefault(word, len(numbers)) for word in words]
     return frozenset(
@@ -169,37 +170,38 @@ def shared_with_context(words: Sequence[str], context_words: Sequence[str]) -> f
 def make_templates(
     reference: str, words: Sequence[TaggedWord], context_words: Sequence[str], idf: Idf, config: PaperConfig
 ) -> list[tuple[float, Template]]:
-    """Mask a reference at each ratio (section 2.1): maximise the sum of priorities within a budget of costs.
+    """Mask a reference at each ratio (section 2.1) so that the masked words have the largest sum of priorities.
 
-    The budget is a share of the number of words, rounded down, but at least one word.
+    Their costs may sum to the mask ratio times the number of words, rounded down, but to at least 1.
 
     Args:
         reference: prepared text.
-        words: its words.
+        words: words of the reference.
         context_words: lower-cased words of the context.
         idf: document frequencies.
         config: constants.
 
     Returns:
-        One (mask ratio, template) per ratio, by rising ratio; templates that are equal or have no blanks
-        are kept, so that position i keeps the weight q**i.
+        A (mask ratio, template) for each ratio, by rising ratio. Templates that are equal or have no blanks are
+        kept, so that the i-th keeps the weight q**i.
     """
     lower = [reference[word.start : word.end].lower() for word in words]
-    # v = alpha(POS) / IDF, in millionths.
+    # Priority v = alpha(POS) / IDF, in millionths.
     priorities = [
-        round(config.pos_weights.get(word.pos, 1.0) / idf[text] / _PRIORITY_UNIT)
-        for word, text in zip(words, lower, strict=True)
+        round(config.pos_weights.get(words[index].pos, 1.0) / idf[word] / _PRIORITY_UNIT)
+        for index, word in enumerate(lower)
     ]
-    shared = shared_with_context(lower, context_words)
-    costs = [CONTEXT_COST if index in shared else PLAIN_COST for index in range(len(words))]
+    costs = [PLAIN_COST] * len(words)
+    for index in shared_with_context(lower, context_words):
+        costs[index] = CONTEXT_COST
     ratios = mask_ratios(config.max_mask_ratio, config.mask_ratio_step)
     budgets = [max(1, math.floor(ratio * len(words) + _FLOAT_NOISE)) for ratio in ratios]
-    masks = knapsack(priorities, costs, budgets)
-    return [(ratio, mask_words(reference, words, mask)) for ratio, mask in zip(ratios, masks, strict=True)]
+    templates = [mask_words(reference, words, mask) for mask in knapsack(priorities, costs, budgets)]
+    return list(zip(ratios, templates, strict=True))
 
 
 def mask_words(reference: str, words: Sequence[TaggedWord], masked: Iterable[int]) -> Template:
-    """Mask the words with the indices ``masked``; neighbouring ones become one blank."""
+    """Mask the words with the indices ``masked``; neighbouring words become one blank."""
     blanks: list[tuple[int, int]] = []
     previous = -2
     for index in sorted(set(masked)):
@@ -215,23 +217,23 @@ def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[
     """Solve the 0/1 knapsack exactly for several budgets at once.
 
     Args:
-        priorities: of the items; an item of priority 0 is never chosen.
-        costs: positive.
+        priorities: priority of each item; an item of priority 0 is never chosen.
+        costs: positive cost of each item.
         budgets: largest total cost of each solution.
 
     Returns:
-        For each budget the indices of the items of largest total priority. Among equally good sets the one with
-        the fewest items is chosen, then the leftmost (first in lexicographic order of its sorted indices).
+        For each budget the indices of the items with the largest total priority. Of equally good sets that with
+        the fewest items is chosen, then the first in lexicographic order of the sorted indices.
     """
-    # Priority decides, and the number of items breaks ties: each item subtracts 1, less in all than a unit of
-    # priority, which is (number of items + 1).
+    # The number of items breaks ties: a unit of priority counts (number of items + 1), and each item subtracts 1.
     scores = [priority * (len(priorities) + 1) - 1 for priority in priorities]
-    # best[c]: largest total score of the items from the current one on, within cost c; Python's integers where
-    # 64 bits might overflow.
+    # best[c] is the largest total score of the current and later items within cost c. Python's integers are used
+    # if 64 bits might overflow.
     exact_in_int64 = sum(score for score in scores if score > 0) <= np.iinfo(np.int64).max
     best: NDArray[Any] = np.zeros(max(budgets, default=0) + 1, dtype=np.int64 if exact_in_int64 else object)
-    # For each item, bit c: is it taken if c of the budget is left after it?
-    taken: list[NDArray[np.uint8]] = []
+    taken: list[
+        NDArray[np.uint8]
+    ] = []  # For each item, bit c tells whether it is taken if it leaves a budget of c.
     for score, cost in zip(reversed(scores), reversed(costs), strict=True):
         with_item = best[:-cost] + score
         taken.append(np.packbits(with_item >= best[cost:]))
@@ -250,20 +252,15 @@ def _chosen_items(taken: list[NDArray[np.uint8]], costs: Sequence[int], budget: 
 
 
 def reference_score(similarities: Sequence[float], q: float) -> float:
-    """Return Eq. 7: the mean similarity with a reference and its infills, with weights in proportion to q**i.
-
-    Args:
-        similarities: with the reference (i = 0), then with its infills by rising mask ratio.
-        q: in (0, 1].
-    """
+    """Return Eq. 7: the mean similarity with a reference (i = 0) and its infills, with weights q**i."""
     return float(np.average(similarities, weights=q ** np.arange(len(similarities))))
 
 
 def paper(similarities: Sequence[Sequence[float]], config: PaperConfig) -> tuple[Term, ...]:
-    """Return the single term of the score: Eq. 7 for each reference, and the best (or mean) of these.
+    """Return the single term of the score, the best (or mean) value of Eq. 7 over the references.
 
     Args:
-        similarities: for each reference, with it and with its infills by rising mask ratio.
+        similarities: for each reference, the similarities with it and with its infills by rising mask ratio.
         config: constants.
     """
     scores = [reference_score(values, config.q) for values in similarities]

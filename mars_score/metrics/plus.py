@@ -1,11 +1,11 @@
-"""The formula of `plus` and `fast`, with all its settings and the features that it takes.
+"""The formula of `plus` and `fast`, with its settings and features.
 
     score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E - k K
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
-S: how much nearer the best sample is. P: share of repeated words. E: mean probability that the context supports a
-sentence (summaries). K: R to the 8th power times the mean probability that a sentence is contradicted. The weights
-w, v and l grow with the mean length n of the references; `fast` has l = 0. Nothing here runs a model:
+S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context
+supports a sentence (summaries). K: R to the 8th power times the mean probability that a sentence is contradicted.
+The weights w, v and l grow with the mean length n of the references; `fast` has l = 0. Nothing here runs a model:
 :mod:`mars_score.variants.plus_variant` asks the models for the features.
 """
 
@@ -25,9 +25,9 @@ class TermText(NamedTuple):
     """A term of the score in words.
 
     Attributes:
-        meaning: of its value.
-        adds: what adds to a score where the term does; "" where it never does, or is put in words otherwise.
-        costs: what costs some of a score where the term does.
+        meaning: what its value measures.
+        adds: phrase for a term that raises the score; "" if there is none.
+        costs: phrase for a term that lowers the score; "" if there is none.
     """
 
     meaning: str
@@ -61,7 +61,7 @@ TERMS = {  # in the order of the formula
 
 @dataclass(frozen=True, config=STRICT)
 class PlusConfig:
-    """The settings of the formula; the first eleven, to ``log_p_weight``, were chosen on development sets."""
+    """The settings of the formula; those up to ``log_p_weight`` were chosen on development sets."""
 
     context_weight: float = option(0.5, "Largest weight w of the context, reached with long references.", 0, 1)
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
@@ -104,37 +104,36 @@ class PlusConfig:
 
 
 class Features(NamedTuple):
-    """The model outputs of a row, as far as its terms need them."""
+    """The model outputs that the terms of a row need."""
 
     row: Row
-    terms: frozenset[str] = frozenset()  # names of the terms that the score has: term_names
+    terms: frozenset[str] = frozenset()  # see term_names
     recalls: Sequence[float] = ()  # token recall of each reference
     sample_recalls: Sequence[float] = ()  # token recall of each sample
-    reference_cosines: Sequence[float] = ()  # of sentence vectors, with each reference
-    context_cosine: float | None = None  # candidate and the nearest window of the context
-    reference_context_cosine: float = 0.0  # references and their nearest windows, mean
+    reference_cosines: Sequence[float] = ()  # cosine of sentence vectors with each reference
+    context_cosine: float | None = None  # with the nearest window of the context
+    reference_context_cosine: float = 0.0  # mean over references, each with its nearest window
     log_p: LogProbability | None = None
-    # Of the NLI model, for each sentence of the candidate; by the context in a summary, or without references.
-    judgements: Sequence[Judgement] = ()
+    judgements: Sequence[Judgement] = ()  # of each sentence; by the context in a summary, or without references
 
 
-JUDGED_TERMS = frozenset({"support", "contradiction"})  # those that need an NLI model
+JUDGED_TERMS = frozenset({"support", "contradiction"})  # terms that need an NLI model
 
 
 def term_names(row: Row, config: PlusConfig) -> frozenset[str]:
-    """Return the names of the terms that a row's score has; none for a blank candidate or with a weight of 0."""
+    """Return the names of a row's terms, without those of weight 0; a blank candidate has none."""
     names = {
         "references": bool(row.references),
         "context": bool(row.context) and config.context_weight > 0,
         "samples": bool(row.samples) and config.sample_weight > 0,
-        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # dull replies are the likely ones
+        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # Likely replies are the dull ones.
         "repetition": config.repetition_penalty > 0,
         "support": config.support_weight > 0 and row.task == "summary" and bool(row.context),
         # A record and its verbalisation differ in form too much for an NLI model.
         "contradiction": config.contradiction_penalty > 0 and row.task != "data",
     }
     if row.task == "data" and names["references"] and names["context"]:
-        names |= {"sentences": True, "context": False}  # the record gives the content, not the words
+        names |= {"sentences": True, "context": False}  # A record gives the content, but not the words.
     return frozenset(name for name, has_term in names.items() if has_term and row.candidate)
 
 
@@ -142,14 +141,14 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     """Return the terms of a candidate's score, which is the sum of value times weight.
 
     Args:
-        features: of a row with a candidate; its references have n words in the mean.
+        features: features of a row with a candidate.
         config: settings of the formula.
     """
-    row, names, c = features.row, features.terms, config
+    row, names = features.row, features.terms
     n = mean(map(len, map(split_words, row.references))) if row.references else math.inf
-    share = context_share(n, features.reference_context_cosine, c)
-    w = c.context_weight * (1.0 if "sentences" in names else share if "context" in names else 0.0)
-    recall = aggregate(features.recalls, c.reference_aggregation) if row.references else 0.0
+    share = context_share(n, features.reference_context_cosine, config)
+    w = config.context_weight * (1.0 if "sentences" in names else share if "context" in names else 0.0)
+    recall = aggregate(features.recalls, config.reference_aggregation) if row.references else 0.0
     terms = []
     if "references" in names:
         terms.append(Term("references", recall, 1 - w))
@@ -159,34 +158,36 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         assert features.context_cosine is not None
         terms.append(Term("context", features.context_cosine, w))
     if "samples" in names:
-        nearer = max(0.0, max(features.sample_recalls) - recall)
-        terms.append(Term("samples", nearer, c.sample_weight * share**2))
+        value = max(0.0, max(features.sample_recalls) - recall)
+        terms.append(Term("samples", value, config.sample_weight * share**2))
     if "likelihood" in names:
         assert features.log_p is not None
-        pmi = min(features.log_p.pmi, c.max_pmi if row.references else math.inf)
-        weight = c.likelihood_weight / (1 + (c.likelihood_words / n) ** 2)
-        terms.append(Term("likelihood", c.log_p_weight * features.log_p.alone + pmi, weight))
+        pmi = min(features.log_p.pmi, config.max_pmi if row.references else math.inf)
+        value = config.log_p_weight * features.log_p.alone + pmi
+        terms.append(
+            Term("likelihood", value, config.likelihood_weight / (1 + (config.likelihood_words / n) ** 2))
+        )
     if "repetition" in names:
-        terms.append(Term("repetition", repetition(row, c), -c.repetition_penalty))
+        terms.append(Term("repetition", repetition(row, config), -config.repetition_penalty))
     if "support" in names:
         entailed = [judged.by_context.entailment for judged in features.judgements if judged.by_context]
-        terms.append(Term("support", mean(entailed), c.support_weight))
+        terms.append(Term("support", mean(entailed), config.support_weight))
     if "contradiction" in names:
-        # A text that is unlike the reference seldom denies it, whatever an NLI model says; the power was chosen
-        # on development sets (research/forms.md).
+        # A text that is unlike the reference seldom denies it, even if an NLI model finds a contradiction; the
+        # power was chosen on development sets (research/forms.md).
         similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
-        contradicted = mean(map(contradiction, features.judgements))
-        terms.append(Term("contradiction", similarity**8 * contradicted, -c.contradiction_penalty))
+        value = similarity**8 * mean(map(contradiction, features.judgements))
+        terms.append(Term("contradiction", value, -config.contradiction_penalty))
     return tuple(terms)
 
 
 def context_share(n: float, reference_context_cosine: float, config: PlusConfig) -> float:
-    """Return by how much the context counts, in [0, 1]: more beside long references that do not repeat it.
+    """Return the share of the context's largest weight: higher for long references that do not repeat the context.
 
     Args:
         n: mean number of words of the references; infinite without references.
-        reference_context_cosine: of the references with the context.
-        config: ``context_words`` is the n of half the share, ``close_context`` the cosine above which it falls.
+        reference_context_cosine: cosine of the references with the context.
+        config: the share is a half at ``context_words`` = n, and falls at cosines above ``close_context``.
     """
     novelty = min(1.0, max(0.0, (1 - reference_context_cosine) / (1 - config.close_context)))
     return novelty / (1 + config.context_words / n)
@@ -206,10 +207,10 @@ def repetition(row: Row, config: PlusConfig) -> float:
 
 
 def contradiction(judgement: Judgement) -> float:
-    """Return the probability that a reference contradicts a sentence, and that the context does not entail it.
+    """Return the probability that a reference contradicts a sentence which the context does not entail.
 
-    The latter is left out where the sentence is not judged by the context. Without references the context is taken
-    in their place.
+    A sentence that is not judged by the context counts as not entailed. Without references the context takes their
+    place.
     """
     by_reference, by_context = judgement.by_reference, judgement.by_context
     if by_reference is None:

@@ -29,9 +29,9 @@ from mars_score.cli.arguments import (
     scorer_arguments,
 )
 from mars_score.data.reading import read_rows
-from mars_score.learning.training import read_training_sets
 from mars_score.progress import hide_library_output, progress_bars
 from mars_score.rows import Row, Term, weighted_sum
+from mars_score.training import read_training_sets
 from research.agreement import pearson
 from research.learned_encoders.pairs import read_corpus
 from research.learned_encoders.text_heads import TextHead, load_text_head

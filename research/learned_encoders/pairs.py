@@ -15,7 +15,6 @@ import numpy as np
 
 from mars_score.data.columns import Columns
 from mars_score.data.reading import read_rows
-from mars_score.learning.training import Floats
 from mars_score.meta.agreement import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
@@ -25,6 +24,7 @@ from mars_score.options import read_lines
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.text import TaggedWord, sentences, split_words
+from mars_score.training import Floats
 from mars_score.variants.plus_variant import token_recall, widened_tokens
 
 MIN_WORDS, MAX_WORDS = 4, 100  # of a text to make pairs from

@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.learning.heads import HeadFolder, check_models, read_head
+from mars_score.heads import HeadFolder, check_models, read_head
 from mars_score.models.calls import ModelCalls
 from mars_score.models.running import exclusive, ordinary_mode, position_limit
 from mars_score.rows import Row, Term

@@ -21,14 +21,14 @@ from torch import Tensor
 from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
-from mars_score.learning.heads import HeadFolder, write_head
-from mars_score.learning.training import Floats, TrainingSet
+from mars_score.heads import HeadFolder, write_head
 from mars_score.models.loading import no_bars
 from mars_score.models.running import ordinary_mode
 from mars_score.models.sources import locate
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
+from mars_score.training import Floats, TrainingSet
 from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
 from research.learned_encoders.text_heads import ALPHA, BETA, TEXT_HEADS, Segments, TextHead, read_text_head
 

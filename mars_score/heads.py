@@ -1,6 +1,6 @@
-"""Learned heads: the folder that holds one, and the head ``"terms"``, which corrects MARS's own score.
+"""Learned heads: their folders, and the head ``"terms"``, which corrects MARS's score.
 
-In a head's folder ``head.json`` describes the head, ``head.safetensors`` holds its weights.
+In the folder of a head ``head.json`` describes it and ``head.safetensors`` holds its weights.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from mars_score.settings import Settings, resolve_settings
 from mars_score.text import copied_share, split_words
 
 KIND = "terms"  # the kind of head that a scorer uses
-FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")  # beside the terms of a row's own score
-FORMAT = 4  # raised when folders that were written before can no longer be loaded
-LARGEST_WEIGHT = 1e6  # beyond it a file is damaged: trained weights are below 100
+FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")
+FORMAT = 4  # Raised when older folders can no longer be loaded.
+LARGEST_WEIGHT = 1e6  # A file with larger weights is damaged: trained weights are below 100.
 _DESCRIPTION, _WEIGHTS = "head.json", "head.safetensors"
 _MODELS = ("language_model", "encoder", "entailment_model")
-# Settings that a head may not change: they load models and files, or say what the texts are.
+# Settings that a head may not change, as they load models and files, or describe the texts.
 NEVER_SET = (*_MODELS, "dtype", "idf_corpus", "task", "learned")
-_PLUS = PlusConfig()  # the features of texts are the same with all settings
+_PLUS = PlusConfig()  # Features of texts do not depend on a scorer's settings.
 
 
 @dataclass(frozen=True, config={"extra": "forbid", "strict": True})
 class HeadFolder:
-    """A head as it is saved.
+    """A saved head.
 
     Attributes:
         path: the folder.
         digest: hash of ``head.json``, and so of both files.
-        kind: ``"terms"``; ``"encoder"`` and ``"ls"`` are those of research/learned_encoders.
-        models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
-            those of a scorer; no model is ever loaded by a name that stands here.
-        settings: those that its scores depend on, by name, without the models.
-        parameters: how it was trained.
+        kind: ``"terms"``, or ``"encoder"`` or ``"ls"`` of research/learned_encoders.
+        models: fingerprints of the models that it was trained with, by the setting's name. They are only compared
+            with those of a scorer; no model is loaded by these names.
+        settings: settings that its scores depend on, by name, without the models.
+        parameters: parameters of the training.
         learned_from: name and sizes of each data set.
         weights_digest: hash of ``head.safetensors``.
     """
@@ -68,12 +68,12 @@ class HeadFolder:
 
     @property
     def fingerprint(self) -> str:
-        """Return the name of the head in signatures: ``terms:0123456789abcdef``."""
+        """Return the name of the head in signatures, such as ``terms:0123456789abcdef``."""
         return f"{self.kind}:{self.digest}"
 
     @cached_property
     def weights(self) -> dict[str, NDArray[Any]]:
-        """The weights by name, loaded when first needed; HeadError where they are damaged."""
+        """The weights by name, loaded when first needed; HeadError if they are damaged."""
         path = self.path / _WEIGHTS
         content = path.read_bytes() if path.is_file() else b""
         if _hash(content) != self.weights_digest:
@@ -83,7 +83,7 @@ class HeadFolder:
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise self.error(f"cannot be read ({error})") from None
         for name, array in weights.items():
-            if array.dtype.kind != "f" or not (np.abs(array) <= LARGEST_WEIGHT).all():  # also false for NaN
+            if array.dtype.kind != "f" or not (np.abs(array) <= LARGEST_WEIGHT).all():  # NaN is refused, too.
                 raise self.error(f"has weights {name!r} that are no numbers up to {LARGEST_WEIGHT:,.0f}")
         return weights
 
@@ -105,12 +105,12 @@ def read_head(folder: str | os.PathLike[str]) -> HeadFolder:
 
     Raises:
         FileNotFoundError: there is no such folder, or it holds no head.
-        HeadError: the folder is damaged or was written by another version, or the head asks for settings that it
+        HeadError: the folder is damaged or was written by another version, or the head changes settings that it
             may not change.
     """
     path = Path(folder)
     file = path / _DESCRIPTION
-    if not os.path.isfile(file):
+    if not os.path.isfile(file):  # False also for a name that is too long, for which Path.is_file raises.
         raise FileNotFoundError(
             f"{path}: no learned head, as it has no {_DESCRIPTION}; give a folder that mars train wrote"
         )
@@ -132,24 +132,24 @@ def read_head(folder: str | os.PathLike[str]) -> HeadFolder:
 def write_head(
     folder: str | os.PathLike[str], weights: Mapping[str, NDArray[Any]], **description: Any
 ) -> HeadFolder:
-    """Write a head's folder, which is made where it is missing, and read it; an older head in it is replaced.
+    """Write a head to a folder, in place of an older head, and read it.
 
     Args:
-        folder: its path.
-        weights: by name.
+        folder: path of the folder, which is made if it is missing.
+        weights: weights by name.
         description: the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     content = save({name: np.ascontiguousarray(array) for name, array in weights.items()})
-    (path / _WEIGHTS).write_bytes(content)  # An older head.json refuses it until that is replaced as well.
+    (path / _WEIGHTS).write_bytes(content)  # An older head.json refuses these until it is replaced as well.
     description = {"format": FORMAT, **description, "weights_digest": _hash(content)}
     write_whole(path / _DESCRIPTION, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
     return read_head(path)
 
 
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
-    """Raise HeadError where a head is not of kind "terms", or was trained with other models or settings."""
+    """Raise HeadError if a head is not of kind "terms", or was trained with other models or settings."""
     if saved.kind != KIND:
         raise HeadError(
             f"{saved.path}: a head of kind {saved.kind!r}, not {KIND!r}; trained encoders score from a checkout: "
@@ -166,7 +166,7 @@ def check_fits(saved: HeadFolder, settings: Settings) -> None:
 
 
 def check_models(saved: HeadFolder, settings: Settings) -> None:
-    """Raise HeadError where a head was trained with other models."""
+    """Raise HeadError if a head was trained with other models."""
     for name, trained in saved.models.items():
         model = locate(getattr(settings.models, name))
         if not model.matches(trained):
@@ -177,7 +177,7 @@ def check_models(saved: HeadFolder, settings: Settings) -> None:
 
 
 def _check_settings(saved: HeadFolder) -> None:
-    """Refuse unknown settings, and models and files: a folder from elsewhere could choose any."""
+    """Refuse unknown settings, and settings of models and files: a foreign folder could name any file."""
     allowed = {name: value for name, value in saved.settings.items() if name not in NEVER_SET}
     try:
         known = dict(resolve_settings("mini", trained=allowed).items())
@@ -197,11 +197,11 @@ def _hash(content: bytes) -> str:
 
 
 class TermFeatures(NamedTuple):
-    """A row as the head "terms" sees it.
+    """The features of a row for the head "terms".
 
     Attributes:
-        terms: of MARS's own score.
-        values: the known values of :data:`FEATURES` that are no terms, by name.
+        terms: the terms of MARS's score.
+        values: the known values of the :data:`FEATURES` that are no terms, by name.
     """
 
     terms: tuple[Term, ...]
@@ -209,12 +209,12 @@ class TermFeatures(NamedTuple):
 
 
 class TermsHead:
-    """MARS's own terms, corrected by a weighted sum of :data:`FEATURES`.
+    """MARS's terms, corrected by a weighted sum of :data:`FEATURES`.
 
     Args:
-        weights: by feature; where a feature is a term of the score, its weight is added to the term's own.
-        settings: of the scorer.
-        calls: its models.
+        weights: weight of each feature; if the feature is a term of the score, it is added to the term's weight.
+        settings: settings of the scorer.
+        calls: models of the scorer.
     """
 
     def __init__(self, weights: Mapping[str, float], settings: Settings, calls: ModelCalls) -> None:
@@ -223,23 +223,23 @@ class TermsHead:
 
     @classmethod
     def load(cls, saved: HeadFolder, settings: Settings, calls: ModelCalls) -> TermsHead:
-        """Load a saved head; HeadError where its weights are not those of features."""
-        names = [name for name in FEATURES if name in saved.weights]  # A file of weights has no order.
+        """Load a saved head; HeadError if its weights are not those of features."""
+        names = [name for name in FEATURES if name in saved.weights]  # Weights have no order in a file.
         saved.check_shapes(dict.fromkeys(names, (1,)))
         return cls({name: saved.weights[name].item() for name in names}, settings, calls)
 
     def features(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> list[TermFeatures]:
-        """Compute the features of rows whose candidates are not blank; training and scoring use the same.
+        """Compute the features of rows whose candidates are not blank, for training and scoring.
 
-        - ``repetition``: see :func:`mars_score.metrics.plus.repetition`; left out where it is a term.
+        - ``repetition``: see :func:`mars_score.metrics.plus.repetition`; left out if it is a term.
         - ``copied``: the share of the candidate that is copied from the context.
-        - ``length``: log of the ratio of the candidate's words to those of a reference (their mean).
-        - ``log_probability``, ``pmi``: of the candidate, alone and what the context adds to it, in nats per token;
-          left out where the likelihood is no term.
+        - ``length``: log of the ratio of the candidate's words to the mean number of words of a reference.
+        - ``log_probability``, ``pmi``: of the candidate alone, and what the context adds, in nats per token; left
+          out if the likelihood is no term.
 
         Args:
-            rows: as they were scored.
-            scores: MARS's own scores of them, whose terms the head corrects.
+            rows: the rows as they were scored.
+            scores: MARS's scores of the rows.
         """
         names = [{term.name for term in score.terms} for score in scores]
         pairs = [
@@ -252,8 +252,8 @@ class TermsHead:
             values = _features_of_texts(row)
             if pair:
                 values |= {"log_probability": log_p[pair].alone, "pmi": log_p[pair].pmi}
-            others = {name: value for name, value in values.items() if name not in terms}
-            features.append(TermFeatures(score.terms, others))
+            values = {name: value for name, value in values.items() if name not in terms}
+            features.append(TermFeatures(score.terms, values))
         return features
 
     def score(self, features: Sequence[TermFeatures]) -> list[tuple[Term, ...]]:
@@ -262,10 +262,12 @@ class TermsHead:
         for terms, values in features:
             corrected = [replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in terms]
             names = {term.name for term in terms}
-            added = [
-                Term(name, values.get(name, 0.0), self.weights[name]) for name in self.weights if name not in names
+            corrected += [
+                Term(name, values.get(name, 0.0), weight)
+                for name, weight in self.weights.items()
+                if name not in names
             ]
-            scored.append((*corrected, *added))
+            scored.append(tuple(corrected))
         return scored
 
 

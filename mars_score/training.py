@@ -1,9 +1,9 @@
-"""Ratings to learn from, and training of the head ``"terms"``: MARS's score and a small correction of it.
+"""Read ratings, and train the head ``"terms"``, a small correction of MARS's score.
 
-The correction is a weighted sum of features of a row (:meth:`mars_score.learning.heads.TermsHead.features`).
+The correction is a weighted sum of features of a row (:meth:`mars_score.heads.TermsHead.features`).
 The weights maximise the mean correlation with the ratings, minus a penalty for their squares that falls with the
-number of groups per set, so that few ratings change little. A likely text never costs anything, and repetition
-never gains anything.
+number of groups per set, so that few ratings change little. The likelihood of a text never lowers its score, and
+repetition never raises it.
 """
 
 import os
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mars_score.learning.heads import KIND, NEVER_SET, HeadFolder, TermFeatures, TermsHead, write_head
+from mars_score.heads import KIND, NEVER_SET, HeadFolder, TermFeatures, TermsHead, write_head
 from mars_score.meta.sets import RatedColumns, check_names, read_rated_sets
 from mars_score.models.sources import locate
 from mars_score.rows import Row, weighted_sum
@@ -27,7 +27,7 @@ from mars_score.scorer import MarsScorer
 Floats = NDArray[np.float64]
 MIN_GROUPS = 10
 MIN_RATINGS = 20
-# The least and the largest weight that each feature may get.
+# The least and the largest weight of each feature.
 BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "repetition": (None, 0),
     "length": (None, None),
@@ -36,7 +36,7 @@ BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "pmi": (0, None),
 }
 PENALTY = 10.0  # chosen by left-out sets (research/learning.md)
-_CONSTANT = 1e-9  # a smaller spread is what rounding leaves of equal values
+_CONSTANT = 1e-9  # A smaller spread is the rounding of equal values.
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class TrainingSet:
     """The rated candidates of a data set.
 
     Attributes:
-        name: of the data set.
-        rows: checked rows, no candidate blank.
-        ratings: (rows,), of standard deviation 1; mean 0 in the set, with ``within_groups`` in each group.
-        groups: of each row, what must not be split between training and test.
+        name: name of the data set.
+        rows: checked rows without blank candidates.
+        ratings: (rows,), of standard deviation 1 and mean 0 in the set, or in each group with ``within_groups``.
+        groups: group of each row; a group must not be split between training and test.
         within_groups: whether ratings compare within a group only.
     """
 
@@ -58,12 +58,12 @@ class TrainingSet:
     within_groups: bool = False
 
     def summary(self) -> dict[str, Any]:
-        """Return name and sizes, no texts: what a head says about what it was trained on."""
+        """Return name and sizes, without texts, for the description of a head."""
         sizes = {"ratings": len(self.rows), "groups": len(set(self.groups))}
         return {"name": self.name, **sizes, "within_groups": self.within_groups}
 
     def prepared_rows(self, scorer: MarsScorer) -> list[Row]:
-        """Return the rows as a scorer takes them; ValueError where they have samples that it does not use."""
+        """Return the rows as a scorer takes them; ValueError if it does not use their samples."""
         scorer.check_inputs(has_references=True, has_samples=any(row.samples for row in self.rows))
         rows = self.rows
         if not scorer.settings.use_context:
@@ -81,10 +81,10 @@ def read_training_sets(
     """Read files of rated candidates.
 
     Args:
-        paths: the files; the sets are named after them.
+        paths: the files; sets have their names.
         columns: names of their columns.
-        within_groups: the sets whose ratings compare within a group only.
-        task: what the contexts are; None: as their type says.
+        within_groups: names of the sets whose ratings compare within a group only.
+        task: the task of all rows; None to take it from the type of each context.
 
     Raises:
         TypeError, ValueError: a fault of a file, too few ratings, or an unknown set.
@@ -103,17 +103,17 @@ def read_training_sets(
 def training_set(
     name: str, rows: Sequence[Row], ratings: Sequence[float], groups: Sequence[str], *, within_groups: bool = False
 ) -> TrainingSet:
-    """Make a set to learn from: its ratings are standardised, as each set has a scale of its own.
+    """Make a set to learn from; its ratings are standardised, as the scales of sets differ.
 
     Args:
-        name: of the data set.
+        name: name of the data set.
         rows: checked rows; those with a blank candidate are left out.
-        ratings: of each row.
-        groups: of each row; candidates of a group share context and references.
-        within_groups: whether ratings compare within a group only; a group of one is left out then.
+        ratings: rating of each row.
+        groups: group of each row; candidates of a group share context and references.
+        within_groups: whether ratings compare within a group only; groups of a single row are then left out.
 
     Raises:
-        ValueError: there are too few ratings, or only equal ones.
+        ValueError: there are too few ratings, or all are equal.
     """
     kept = [bool(row.candidate.strip()) for row in rows]
     if within_groups:
@@ -134,14 +134,14 @@ def training_set(
 
 
 def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> tuple[Floats, ...]:
-    """Subtract from each column its mean, in each group where there are groups."""
+    """Subtract from each column its mean, or the mean of each group."""
     codes = np.zeros(len(columns[0]), int) if groups is None else np.unique(groups, return_inverse=True)[1]
     centre = np.eye(codes.max() + 1)[codes] / np.bincount(codes)
     return tuple(column - (centre.T @ column)[codes] for column in columns)
 
 
 def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequence[TrainingSet]) -> HeadFolder:
-    """Train a head "terms" on ratings and save it, for use with the models and settings of the scorer only."""
+    """Train a head "terms" for the models and settings of a scorer, and save it."""
     settings = scorer.settings
     weights = learn_weights(sets, [term_features(scorer, data) for data in sets])
     return write_head(
@@ -164,22 +164,25 @@ def term_features(scorer: MarsScorer, data: TrainingSet) -> list[TermFeatures]:
 def learn_weights(
     sets: Sequence[TrainingSet], features: Sequence[Sequence[TermFeatures]], penalty: float = PENALTY
 ) -> dict[str, float]:
-    """Learn the weights of features that ratings ask for, by name; those of weight 0 are left out.
+    """Learn the weights of features from ratings; weights of 0 are left out.
 
     Args:
-        sets: ratings.
-        features: of each row of each set.
-        penalty: a larger one keeps the score nearer to MARS's own.
+        sets: sets of ratings.
+        features: features of each row of each set.
+        penalty: factor of the squared weights; a larger penalty keeps the score nearer to MARS's.
     """
-    parts = []
-    for data, rows in zip(sets, features, strict=True):
-        scores = np.array([weighted_sum(terms) for terms, _ in rows])
-        known = [{term.name: term.value for term in terms} | values for terms, values in rows]
-        matrix = np.array([[row.get(name, 0.0) for name in BOUNDS] for row in known])
-        groups = data.groups if data.within_groups else None
-        parts.append((*centred((matrix, scores, data.ratings), groups), len(set(data.groups))))
+    parts = [_part(data, rows) for data, rows in zip(sets, features, strict=True)]
     weights = fit_weights(parts, list(BOUNDS.values()), penalty)
     return {name: weight for name, weight in zip(BOUNDS, weights.tolist(), strict=True) if weight}
+
+
+def _part(data: TrainingSet, rows: Sequence[TermFeatures]) -> tuple[Any, ...]:
+    """Return a set's features, scores and ratings, centred, and its number of groups."""
+    scores = np.array([weighted_sum(terms) for terms, _ in rows])
+    known = [{term.name: term.value for term in terms} | values for terms, values in rows]
+    matrix = np.array([[values.get(name, 0.0) for name in BOUNDS] for values in known])
+    columns = centred((matrix, scores, data.ratings), data.groups if data.within_groups else None)
+    return (*columns, len(set(data.groups)))
 
 
 def fit_weights(
@@ -187,15 +190,15 @@ def fit_weights(
 ) -> Floats:
     """Fit the weights of features beside MARS's score.
 
-    They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus
-    ``penalty`` by the mean number of groups of a set times the sum of their squares, in units in which features
-    and scores vary alike.
+    They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus the
+    sum of squared weights times ``penalty`` divided by the mean number of groups of a set. The squares are in
+    units in which features and scores vary alike.
 
     Args:
-        parts: of each set its features (rows, features), scores (rows,) and ratings (rows,), all centred, and its
+        parts: for each set its features (rows, features), scores (rows,) and ratings (rows,), all centred, and its
             number of groups.
         bounds: the least and the largest weight of each feature.
-        penalty: see above.
+        penalty: factor of the squared weights.
 
     Returns:
         The weights, (features,).
