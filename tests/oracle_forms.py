@@ -46,35 +46,35 @@ def token_vectors(encoder: Any, text: str) -> list[torch.Tensor]:
         states = encoder[0].auto_model(**fed, output_hidden_states=True).hidden_states
     middle = states[round(2 * (len(states) - 1) / 3)][0].double()
     last = states[-1][0].double()
-    directions = [one / one.norm() + other / other.norm() for one, other in zip(middle, last, strict=True)]
+    directions = [lower / lower.norm() + upper / upper.norm() for lower, upper in zip(middle, last, strict=True)]
     return directions[1:-1]
 
 
-def angle(one: torch.Tensor, other: torch.Tensor) -> float:
-    return ((one @ other) / (one.norm() * other.norm())).item()
+def angle(left: torch.Tensor, right: torch.Tensor) -> float:
+    return ((left @ right) / (left.norm() * right.norm())).item()
 
 
-def cosine(encoder: Any, one: str, other: str) -> float:
-    return angle(vector(encoder, one), vector(encoder, other))
+def cosine(encoder: Any, left: str, right: str) -> float:
+    return angle(vector(encoder, left), vector(encoder, right))
 
 
 def recall(encoder: Any, candidate: str, reference: str) -> float:
     """How much of a reference's tokens the candidate holds."""
-    own, others = token_vectors(encoder, candidate), token_vectors(encoder, reference)
-    if not own or not others:
+    written, wanted = token_vectors(encoder, candidate), token_vectors(encoder, reference)
+    if not written or not wanted:
         return 0.0
-    return sum(max(angle(token, other) for other in own) for token in others) / len(others)
+    return sum(max(angle(token, other) for other in written) for token in wanted) / len(wanted)
 
 
 def parts(context: str) -> list[str]:
     """Of each passage as few parts of at most a hundred words as possible, about equally long."""
-    found = []
+    texts = []
     for passage in context.split("\x1e"):
         words = passage.split()
         count = (len(words) + 99) // 100
         starts = [round(number * len(words) / count) for number in range(count)]
-        found += [" ".join(words[start:end]) for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
-    return found
+        texts += [" ".join(words[start:end]) for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
+    return texts
 
 
 def nearness(encoder: Any, text: str, context: str) -> float:
@@ -118,8 +118,8 @@ def plain(text: str) -> list[str]:
 def repeated(text: str) -> float:
     """The share of words of four letters or more that are among the ten such words before them."""
     words = [word for word in re.findall(r"\w+(?:'\w+)?", text.lower().replace("\u2019", "'")) if len(word) > 3]
-    found = [word in words[:index][-10:] for index, word in enumerate(words)]
-    return sum(found) / len(words) if words else 0.0
+    again = [word in words[:index][-10:] for index, word in enumerate(words)]
+    return sum(again) / len(words) if words else 0.0
 
 
 def copied(candidate: str, context: str) -> float:
@@ -162,7 +162,7 @@ def premise(encoder: Any, sentence: str, passages: Sequence[Sequence[str]]) -> s
     if len(passages) == 1 and words(passages[0]) <= 150:
         return " ".join(passages[0])
     places = [(passage, place) for passage in passages for place in range(len(passage))]
-    passage, first = max(places, key=lambda one: cosine(encoder, sentence, one[0][one[1]]))
+    passage, first = max(places, key=lambda place: cosine(encoder, sentence, place[0][place[1]]))
     end = first + 1
     after_is_next = True
     while True:
@@ -196,10 +196,10 @@ def judgements(
     The context is asked of a summary, and where there is no reference.
     """
     supported, contradicted = [], []
-    own = sentences(candidate)[:20] or [candidate]
+    judged = sentences(candidate)[:20] or [candidate]
     asked = task == "summary" or not references
-    for sentence in own:
-        found = []
+    for sentence in judged:
+        shares = []
         for passages in (
             [sentences(reference) for reference in references],
             split_at_breaks(context, task) if asked else [],
@@ -213,11 +213,11 @@ def judgements(
                 if text
                 else (0.0, 0.0)
             )
-            found.append(says)
-        by_reference, by_context = found
+            shares.append(says)
+        by_reference, by_context = shares
         supported.append(by_context[0])
         contradicted.append(by_reference[1] * (1 - by_context[0]) if references else by_context[1])
-    return sum(supported) / len(own), sum(contradicted) / len(own)
+    return sum(supported) / len(judged), sum(contradicted) / len(judged)
 
 
 def inference(supported: float, contradicted: float, closest: float, task: str) -> float:
@@ -268,8 +268,8 @@ def plus(
         best = max(recall(encoder, candidate, sample) for sample in samples)
         total += 0.2 * share**2 * (max(0.0, best - value) if references else best)
     if likelihood and task != "dialogue":
-        given, alone = (log_probability(*models["language_model"], text, candidate) for text in (context, ""))
-        added = min(given - alone, 2.5) if references else given - alone
+        in_context, alone = (log_probability(*models["language_model"], text, candidate) for text in (context, ""))
+        added = min(in_context - alone, 2.5) if references else in_context - alone
         total += likelihood * likely_share * (0.5 * alone + added)
     repetition = repeated(candidate)
     if task == "dialogue" and references and len(plain(candidate)) >= 5:
@@ -315,8 +315,8 @@ def templates(
     words = list(pipeline(reference))
     documents = [{word.text.lower() for word in pipeline(text)} for text in corpus]
     lower = [word.text.lower() for word in words]
-    found = [sum(word in one for one in documents) for word in lower]
-    idf = [-math.log(min(max(count, 0.5), len(corpus) - 0.5) / len(corpus)) for count in found]
+    counts = [sum(word in document for document in documents) for word in lower]
+    idf = [-math.log(min(max(count, 0.5), len(corpus) - 0.5) / len(corpus)) for count in counts]
     alpha = {"ADJ": 4, "ADV": 3, "NOUN": 2, "PROPN": 2}
     priorities = [alpha.get(word.pos_, 1) / weight for word, weight in zip(words, idf, strict=True)]
     shared = common(lower, [word.text.lower() for word in pipeline(context)])

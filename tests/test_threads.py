@@ -38,12 +38,12 @@ def test_rows_are_compared_in_one_thread(fault, monkeypatch, encoder):
         assert set(blas_threads()) == {2}
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_threads_of_workers_wait_asleep_unless_asked_not_to(given, expected, monkeypatch):
+@pytest.mark.parametrize(("policy", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_workers_wait_asleep_unless_asked_not_to(policy, expected, monkeypatch):
     monkeypatch.delenv("OMP_WAIT_POLICY")
-    if given:
-        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    if policy:
+        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
     action = RowAction("score", {"preset": "mini", "variant": "fast"})
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (action.start, 0, 1)) as pool:
         assert pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == expected
-    assert os.environ.get("OMP_WAIT_POLICY") == given  # of this process nothing was changed
+    assert os.environ.get("OMP_WAIT_POLICY") == policy  # This process is unchanged.

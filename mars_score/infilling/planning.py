@@ -32,13 +32,7 @@ class Step:
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
-    """Feed a token to each row; the next one is chosen by the plain logits.
-
-    Args:
-        model: the language model.
-        cache: cache of the earlier tokens; it is not written to.
-        tokens: ids, (rows,).
-    """
+    """Feed a token to each row; the next one is chosen by the plain logits. Args as for :func:`planned_step`."""
     batch = model.packed_batch([1] * len(tokens), [[length] for length in cache.lengths], cache)
     hidden, states = model.forward(tokens, model.tensor(cache.lengths), batch)
     logits = model.logits(hidden)

@@ -51,7 +51,7 @@ class KeyValueCache:
         return max(self.lengths, default=0)
 
     def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return a layer's keys and values, (rows, heads, slots, head size): copies of ``rows``, or views of all."""
+        """Return a layer's keys and values, (rows, heads, slots, head size), as copies or as views of all rows."""
         keys, values = self._storage[layer]
         used = slice(len(self.lengths)) if rows is None else rows
         return keys[used, :, :slots], values[used, :, :slots]
@@ -61,7 +61,7 @@ class KeyValueCache:
     ) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values followed by new ones, (rows, heads, slots + tokens, head size).
 
-        If the slots behind the cached ones exist and are free, the new ones are written there, else both are copied.
+        The new ones are written behind the cached ones if these slots exist and are free, else both are copied.
         """
         stop = slots + new[0].shape[2]
         if rows is None and self.slots <= slots and stop <= self.capacity:
@@ -256,10 +256,10 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 @contextmanager
-def mars_attention(config: Any, name: str = NAME) -> Iterator[None]:
-    """Let the model with this ``config`` use a registered attention; other threads must not run it meanwhile."""
+def mars_attention(config: Any) -> Iterator[None]:
+    """Let the model with this ``config`` use this attention; other threads must not run it meanwhile."""
     before = config._attn_implementation
-    config._attn_implementation = name
+    config._attn_implementation = NAME
     try:
         yield
     finally:

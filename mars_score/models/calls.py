@@ -17,8 +17,7 @@ from mars_score.rows import Entailment, LogProbability
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
     from mars_score.models.causal_lm import CausalLanguageModel
-    from mars_score.models.encoder import Encoding, SentenceEncoder
-    from mars_score.models.nli import NliModel
+    from mars_score.models.encoder import Encoding
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
@@ -67,7 +66,11 @@ class ModelCalls:
 
         codec = Codec(Encoding.to_bytes, Encoding.from_bytes)
         return self._cached(
-            "encodings", [tokens], texts, lambda missing: self._encoder().encode(missing, tokens=tokens), codec
+            "encodings",
+            [tokens],
+            texts,
+            lambda missing: self._model("encoder").encode(missing, tokens=tokens),
+            codec,
         )
 
     def log_probability(
@@ -96,7 +99,9 @@ class ModelCalls:
             UnsupportedModelError: it has no classes for entailment and contradiction.
         """
         codec = json_codec(Entailment)
-        return self._cached("entailments", [], pairs, lambda missing: self._nli().entails(missing), codec)
+        return self._cached(
+            "entailments", [], pairs, lambda missing: self._model("entailment_model").entails(missing), codec
+        )
 
     def infill(
         self, pairs: Iterable[tuple[str, Template]], config: PaperConfig
@@ -126,43 +131,37 @@ class ModelCalls:
 
     def token_offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
         """Return the character spans of the tokens of each text; loads the encoder."""
-        return dict(zip(texts, self._encoder().offsets(texts), strict=True)) if texts else {}
+        return dict(zip(texts, self._model("encoder").offsets(texts), strict=True)) if texts else {}
 
     def encoder(self) -> Any:
         """Return the ``SentenceTransformer``; raises ModelUnavailableError."""
-        return self._encoder().model
+        return self._model("encoder").model
 
     def load(self, kind: str) -> None:
         """Load the model of a kind of call (:data:`mars_score.cache.KINDS`); raises ModelUnavailableError."""
-        {"encodings": self._encoder, "entailments": self._nli}.get(kind, self.language_model)()
+        self._model(_MODELS_AND_STAGES[kind][0])
 
     def language_model(self) -> CausalLanguageModel:
         """Return the language model; raises ModelUnavailableError or UnsupportedModelError."""
-        model: CausalLanguageModel = self._make("language_model", lambda model: model)
+        model: CausalLanguageModel = self._model("language_model")
         if locate(self.models.language_model).revision is None:
             model.prompts.clear()  # Its weights may have changed since the last call.
         return model
 
-    def _encoder(self) -> SentenceEncoder:
-        from mars_score.models.encoder import SentenceEncoder
-
-        size = self.runtime.encoder_batch_size
-        encoder: SentenceEncoder = self._make("encoder", lambda model: SentenceEncoder(model, size))
-        return encoder
-
-    def _nli(self) -> NliModel:
-        from mars_score.models.nli import NliModel
-
-        size = self.runtime.encoder_batch_size
-        model: NliModel = self._make("entailment_model", lambda loaded: NliModel(*loaded, batch_size=size))
-        return model
-
-    def _make(self, name: str, wrap: Callable[[Any], Any]) -> Any:
-        """Return a model in its wrapper; it is made again when the files behind its name have changed."""
+    def _model(self, name: str) -> Any:
+        """Return a setting's model in its wrapper, made again when the files behind its name have changed."""
         spec = getattr(self.models, name)
         with loading_lock:
             if name not in self._current or self._current[name][0] != locate(spec):
-                model = wrap(shared_model(name, self.models, self.runtime))
+                model = shared_model(name, self.models, self.runtime)
+                if name == "encoder":
+                    from mars_score.models.encoder import SentenceEncoder
+
+                    model = SentenceEncoder(model, self.runtime.encoder_batch_size)
+                elif name == "entailment_model":
+                    from mars_score.models.nli import NliModel
+
+                    model = NliModel(*model, self.runtime.encoder_batch_size)
                 self._current[name] = locate(spec), model  # Loading may have made the revision known.
             return self._current[name][1]
 
