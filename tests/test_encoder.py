@@ -29,11 +29,11 @@ def test_tokens_of_prompts_and_special_tokens_are_left_out():
     """But the name of a special token within a text is a part of that text."""
     model = tiny_models.tiny_encoder(seed=4)
     texts = ["She took a train.", "", "a</s>b"]
-    counts = [len(one.tokens) for one in encode(model, *texts)]
+    counts = [len(encoding.tokens) for encoding in encode(model, *texts)]
     assert counts == [len(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
     assert counts[1:] == [0, 3]
     model.prompts, model.default_prompt_name = PROMPT, "query"
-    assert [len(one.tokens) for one in encode(model, *texts)] == counts
+    assert [len(encoding.tokens) for encoding in encode(model, *texts)] == counts
 
 
 def test_a_prompt_takes_room():
@@ -46,14 +46,14 @@ def test_a_prompt_takes_room():
 
 def test_unknown_tokens_have_vectors_of_zeros(words):
     known, mixed, unknown, none = encode(words, "the old town", f"the {EMOJI} town", f"{EMOJI} zzz", "")
-    assert [one.unknown for one in (known, mixed, unknown, none)] == [0, pytest.approx(1 / 3), 1, 0]
+    assert [encoding.unknown for encoding in (known, mixed, unknown, none)] == [0, pytest.approx(1 / 3), 1, 0]
     assert known.tokens.any(1).tolist() == [True] * 3
     assert mixed.tokens.any(1).tolist() == [True, False, True]
     assert not unknown.tokens.any()
     assert not unknown.vector.any()
     assert mixed.vector.any()
     plain = encode(words, f"the {EMOJI} town", f"{EMOJI} zzz", tokens=False)
-    assert [one.unknown for one in plain] == [mixed.unknown, 1]
+    assert [encoding.unknown for encoding in plain] == [mixed.unknown, 1]
     np.testing.assert_allclose(plain[0].vector, mixed.vector, atol=1e-12)
 
 

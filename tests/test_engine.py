@@ -167,11 +167,11 @@ def test_position_limit(kind, positions):
 
 def watch(monkeypatch, owner, name, note):
     """Calls of a function; ``note`` is called with their arguments before them, and may raise."""
-    usual = getattr(owner, name)
+    original = getattr(owner, name)
 
     def watched(*args, **options):
         note(*args, **options)
-        return usual(*args, **options)
+        return original(*args, **options)
 
     monkeypatch.setattr(owner, name, watched)
 

@@ -59,7 +59,7 @@ def values(row):
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
     model = tiny_models.tiny_nli()
-    result, plain = (make(one, encoder_batch_size=batch_size).score(*COLUMNS) for one in (model, None))
+    result, plain = (make(judge, encoder_batch_size=batch_size).score(*COLUMNS) for judge in (model, None))
     models = {"encoder": encoder, "entailment_model": model}
     for number, (row, before) in enumerate(zip(result.row_scores, plain.row_scores, strict=True)):
         candidate, references, _ = ROWS[number]
@@ -73,9 +73,9 @@ def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
             expected = {}
         if task == "summary":
             expected["support"] = supported
-        found = values(row)
-        assert {name: found[name] for name in found.keys() - values(before).keys()} == pytest.approx(expected)
-        added = oracle_forms.inference(supported, contradicted, found["references"], task)
+        terms = values(row)
+        assert {name: terms[name] for name in terms.keys() - values(before).keys()} == pytest.approx(expected)
+        added = oracle_forms.inference(supported, contradicted, terms["references"], task)
         assert row.score == pytest.approx(before.score + added, abs=1e-9)
         assert row.terms[: len(before.terms)] == before.terms
     assert "|entailment_model:RobertaForSequenceClassification@" in str(result.signature)
@@ -194,8 +194,8 @@ def test_a_summary_is_said_to_be_one(make, nli, run, tmp_path, way):
     rows = make(nli).score(*([text] * 2 for text in SUMMARY), tasks=["summary", "text"]).row_scores
     assert values(rows[0]).keys() - values(rows[1]).keys() == {"support"}
     assert rows[0].score != pytest.approx(rows[1].score, abs=1e-4)
-    found = way(lambda **settings: make(nli, **settings), run, tmp_path / "rows.jsonl")
-    assert found == pytest.approx([rows[0].score], abs=1e-6)
+    scores = way(lambda **settings: make(nli, **settings), run, tmp_path / "rows.jsonl")
+    assert scores == pytest.approx([rows[0].score], abs=1e-6)
 
 
 def test_a_summary_without_a_context_has_no_support(make, nli):
@@ -212,7 +212,7 @@ def test_a_summary_without_a_context_has_no_support(make, nli):
 def test_a_temperature_divides_the_logits(temperature):
     torch.manual_seed(0)
     for logits in torch.randn(9, 3, dtype=torch.float64) * 4:
-        first, after = (torch.softmax(one, -1).tolist() for one in (logits, logits / temperature))
+        first, after = (torch.softmax(values, -1).tolist() for values in (logits, logits / temperature))
         assert Calibration(temperature).apply(Entailment(*first[:2])) == pytest.approx(after[:2], abs=1e-9)
 
 
@@ -258,9 +258,9 @@ def verdict(monkeypatch):
 
     def find(by_reference, by_context, sentence="It is new.", task="summary", model="mini-nli"):
         judged = Judgement(sentence, "REFERENCE", "CONTEXT", by_reference, by_context)
-        found = verdict_on(judged, replace(ROW, task=task), model)
-        assert found is None or found.sentence == sentence
-        return found and (found.verdict, found.probability, found.premise)
+        verdict = verdict_on(judged, replace(ROW, task=task), model)
+        assert verdict is None or verdict.sentence == sentence
+        return verdict and (verdict.verdict, verdict.probability, verdict.premise)
 
     return find
 
@@ -295,8 +295,8 @@ def test_there_is_no_verdict_on_a_question(verdict, sentence):
 
 
 def test_there_is_no_verdict_in_a_dialogue(verdict):
-    found = {task: verdict(NO, None, task=task) for task in ("text", "summary", "data", "dialogue")}
-    assert [task for task in found if found[task] is None] == ["dialogue"]
+    verdicts = {task: verdict(NO, None, task=task) for task in ("text", "summary", "data", "dialogue")}
+    assert [task for task in verdicts if verdicts[task] is None] == ["dialogue"]
 
 
 @pytest.mark.parametrize("model", ["some/model", (object(), object())])
@@ -319,10 +319,10 @@ def test_verdicts_are_explained(make, calibrate, labels, expected):
     calibrate(SURE, SURE)
     result = scorer.score(*COLUMNS, explain=True)
     assert untold.scores == result.scores
-    for one in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
-        assert one.verdicts == ()
+    for explained in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
+        assert explained.verdicts == ()
     assert not any(Notice.CONTRADICTED in row.notices for row in untold.row_scores)
-    sentences = [[one.sentence for one in explained.verdicts] for explained in result.explanations]
+    sentences = [[verdict.sentence for verdict in explained.verdicts] for explained in result.explanations]
     if expected is None:
         assert sentences == [[], ["The road is busy."], [], [], []]  # a copy of its reference
         assert not any(Notice.CONTRADICTED in row.notices for row in result.row_scores)
@@ -337,14 +337,14 @@ def test_verdicts_are_explained(make, calibrate, labels, expected):
     noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
     assert noticed == ([bool(of_row) for of_row in sentences] if expected == "contradicted" else [False] * 5)
     for explained in result.explanations[:3]:
-        for one in explained.verdicts:
-            assert (one.verdict, one.probability) == (expected, pytest.approx(1, abs=1e-6))
-            assert f"  {expected} 1.00: {one.sentence}\n      by: {one.premise}" in str(explained)
+        for verdict in explained.verdicts:
+            assert (verdict.verdict, verdict.probability) == (expected, pytest.approx(1, abs=1e-6))
+            assert f"  {expected} 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
             page = explained._repr_html_()
             assert f"mars-{expected}" in page
-            assert f"<b>{expected} 1.00</b> {one.sentence}" in page
+            assert f"<b>{expected} 1.00</b> {verdict.sentence}" in page
     assert result.explanations[0].verdicts[0].premise in ROWS[0][1]
-    assert [one.premise for one in result.explanations[2].verdicts] == ["They stayed."]
+    assert [verdict.premise for verdict in result.explanations[2].verdicts] == ["They stayed."]
 
 
 def test_files(make, calibrate, tmp_path, run):

@@ -64,9 +64,9 @@ def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
     with contextlib.ExitStack() as entered:
         for manager in MODES[mode]:
             entered.enter_context(manager())
-        usual = state()
+        before = state()
         inside = score(scorers_of(named_models))
-        assert state() == usual
+        assert state() == before
     assert torch.is_grad_enabled()
     assert rows_of(inside) == rows_of(outside)
     # The models that were made inside can plan outside.
@@ -136,8 +136,8 @@ def test_rewards_rise_as_in_float32(kind, dtype):
     assert all(state.dtype == dtype for layer in step.states for state in layer)
     temperature = PLANNED.plan_temperature
     rewards, expected_rewards = (
-        [torch.log_softmax(logits, -1)[:, future].mean(1) for logits in (one.plain / temperature, one.scores)]
-        for one in (step, expected)
+        [torch.log_softmax(logits, -1)[:, future].mean(1) for logits in (made.plain / temperature, made.scores)]
+        for made in (step, expected)
     )
     rise, expected_rise = (after - before for before, after in (rewards, expected_rewards))
     assert (expected_rise > 0).all()

@@ -88,13 +88,13 @@ def test_a_models_own_code_never_runs(kind, folder, sprung):
     code = f"open({str(sprung)!r}, 'w')\nclass Model:\n    pass\nclass Config:\n    pass\n"
     (folder / "own.py").write_text(code)
     file = folder / ("config.json" if kind == "language_model" else "modules.json")
-    about = json.loads(file.read_text())
+    config = json.loads(file.read_text())
     if kind == "language_model":
-        about["auto_map"] = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
-        about["model_type"] = "own"
+        config["auto_map"] = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
+        config["model_type"] = "own"
     else:
-        about[1]["type"] = "own.Model"
-    file.write_text(json.dumps(about))
+        config[1]["type"] = "own.Model"
+    file.write_text(json.dumps(config))
     with pytest.raises(ModelUnavailableError, match="its own code, which MARS never runs"):
         load(kind, folder)
     assert not sprung.exists()
@@ -127,12 +127,12 @@ def mode(path):
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 def test_a_new_store_is_its_owners_alone_and_an_old_one_keeps_its_modes(tmp_path, mask):
     store = tmp_path / "above" / "store"
-    usual = os.umask(mask)
+    before = os.umask(mask)
     try:
         ResultStore(store).put("infills", {digest(1): b"a"})
         made_once(store / "models" / "model-1", lambda beside: (beside / "weights").touch())
     finally:
-        os.umask(usual)
+        os.umask(before)
     assert [mode(folder) for folder in (store, store / "models", store / "models" / "model-1")] == [0o700] * 3
     assert mode(store / "results.sqlite3") == 0o600
     assert mode(store.parent) == 0o777 & ~mask

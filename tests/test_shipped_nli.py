@@ -38,7 +38,7 @@ def classifier(request):
 def test_a_hypothesis_depends_on_its_premise_and_itself_alone(classifier):
     """Neither on other hypotheses of the premise, nor on other sequences and their padding."""
     together = classifier(pack(GROUPS, 1))
-    alone = [classifier(pack([(premise, [one])], 1))[0] for premise, hypotheses in GROUPS for one in hypotheses]
+    alone = [classifier(pack([(premise, [text])], 1))[0] for premise, hypotheses in GROUPS for text in hypotheses]
     torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-12)
     assert together.shape == (4, 3)
     same_hypothesis = (together[0] - together[2]).abs().max()
@@ -122,7 +122,7 @@ def test_it_tells_support_from_contradiction(pair):
     }
     verdicts = entails(NliModel(*pair), *((PREMISE, hypothesis) for hypothesis in hypotheses))
     names = ("entailment", "contradiction", "neutral")
-    assert [names[int(np.argmax([*one, 1 - sum(one)]))] for one in verdicts] == list(hypotheses.values())
+    assert [names[int(np.argmax([*shares, 1 - sum(shares)]))] for shares in verdicts] == list(hypotheses.values())
 
 
 def test_bfloat16_changes_little(pair):
@@ -169,7 +169,7 @@ def test_other_weights_are_refused(damaged, tmp_path, monkeypatch):
 def test_what_ships_is_small_and_whole(name):
     assert KNOWN[name].file.stat().st_size < 10_000_000
     for calibration in SHIPPED[name]:
-        assert all(one is None or 0.5 <= one <= 1 for one in calibration[1:])
+        assert all(least is None or 0.5 <= least <= 1 for least in calibration[1:])
         before = Entailment(0.7, 0.2)
         after = calibration.apply(before)
         assert after.entailment > after.contradiction > 0

@@ -40,12 +40,12 @@ def joined_folder(name, store, progress=None):
 
 def write_package(site, name, part):
     """A package as pip installs it; its module has a name that Python cannot import."""
-    about, inside = site / f"{name.replace('-', '_')}-0.0.1.dist-info", f"{name}-part/input/{part.name}"
-    about.mkdir(parents=True)
+    metadata, inside = site / f"{name.replace('-', '_')}-0.0.1.dist-info", f"{name}-part/input/{part.name}"
+    metadata.mkdir(parents=True)
     (site / inside).parent.mkdir(parents=True)
     part.rename(site / inside)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.1\n")
-    (about / "RECORD").write_text(f"{inside},,\n{about.name}/METADATA,,\n{about.name}/RECORD,,\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.1\n")
+    (metadata / "RECORD").write_text(f"{inside},,\n{metadata.name}/METADATA,,\n{metadata.name}/RECORD,,\n")
     return site / inside
 
 

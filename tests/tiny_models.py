@@ -182,8 +182,8 @@ def word_encoder() -> SentenceTransformer:
     for parameter in embeddings.parameters():
         torch.nn.init.zeros_(parameter)
     torch.nn.init.ones_(embeddings.LayerNorm.weight)
-    one = torch.eye(words)
-    embeddings.word_embeddings.weight.data = torch.cat([one, -one, one, -one], dim=1)  # with mean 0
+    unit = torch.eye(words)
+    embeddings.word_embeddings.weight.data = torch.cat([unit, -unit, unit, -unit], dim=1)  # Their mean is 0.
     return encoder
 
 

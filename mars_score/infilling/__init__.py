@@ -1,1 +1,1 @@
-"""Template -> augmented reference: generate, judge, revise; with a planner also with a view to what follows."""
+"""Fill the blanks of templates: generate, judge and revise; a planner looks ahead to the text that follows."""

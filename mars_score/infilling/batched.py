@@ -1,9 +1,9 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next.
 
-:mod:`mars_score.infilling.plain` says the same in its readable form. All prefixes of a draft of n tokens are
-compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
-mask and the positions let each copy see its own prefix only. The block's last token is not fed: nothing is
-predicted from it yet, and it is fed when the next blank begins.
+:mod:`mars_score.infilling.plain` is the readable form of the same method. Here all prefixes of a draft of n tokens
+are compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the
+attention mask and the positions let each copy see its own prefix only. The block's last token predicts nothing
+yet, so it is fed when the next blank begins.
 """
 
 from __future__ import annotations
@@ -14,14 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mars_score.infilling.jobs import (
-    FilledBlank,
-    FilledTemplate,
-    Job,
-    JobState,
-    TemplateInContext,
-    make_job,
-)
+from mars_score.infilling.jobs import FilledBlank, FilledTemplate, Job, JobState, TemplateInContext, make_job
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.attention import KeyValueCache, LayerStates
@@ -29,8 +22,8 @@ from mars_score.models.causal_lm import CausalLanguageModel, Prompts, flat
 from mars_score.models.codec import token_kind
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
-CPU_JOBS, GPU_JOBS = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
-MASK_ENTRIES = 2**26  # most attention mask entries of a pass that compares prefixes; 256 MiB in float32
+CPU_JOBS, GPU_JOBS = 128, 1024  # Default batch sizes; larger batches are hardly faster on a CPU.
+MASK_ENTRIES = 2**26  # Most attention mask entries of a pass that compares prefixes: 256 MiB in float32.
 
 
 class BatchedInfiller:
@@ -39,7 +32,7 @@ class BatchedInfiller:
     Args:
         model: the language model.
         config: sigma, the limit of contexts, and the planner.
-        batch_size: most jobs that are written together; halved where memory runs out.
+        batch_size: largest number of jobs that are written together; halved where memory runs out.
     """
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig, batch_size: int | None = None) -> None:
@@ -49,7 +42,7 @@ class BatchedInfiller:
         self._drafter = Drafter(model, config)
 
     def infill(self, pairs: Iterable[TemplateInContext]) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
-        """Yield each different (context, template) with the text that it became."""
+        """Yield each different (context, template) with its augmented reference."""
         pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
         for pair in dict.fromkeys(pairs):
             job, context_cut = self.make_job(*pair)
@@ -69,17 +62,17 @@ class BatchedInfiller:
     def infill_jobs(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, tuple[FilledBlank, ...]]]:
         """Yield each different job with its filled blanks."""
         different = dict.fromkeys(jobs)
-        yield from ((job, ()) for job in different if not job.blanks)  # All of them are beyond the window.
+        yield from ((job, ()) for job in different if not job.blanks)  # All their blanks are beyond the window.
         waiting = {job: None for job in different if job.blanks}
         while waiting:
-            together, most = self._next_run(list(waiting))
-            with self.batch.attempt(most) as size:
-                for job, filled in _Run(self._drafter, together, size):
+            longest_jobs, fitting = self._next_run(list(waiting))
+            with self.batch.attempt(fitting) as size:
+                for job, filled in _Run(self._drafter, longest_jobs, size):
                     del waiting[job]
                     yield job, filled
 
     def _next_run(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], int]:
-        """Return the longest jobs, and how many of them fit in memory; shorter ones follow in larger batches."""
+        """Return the longest jobs and how many of them fit in memory; shorter ones follow in larger batches."""
         sigma = self.config.sigma
         longest = max(job.most_tokens(sigma) for job in jobs)
         fitting = cache_bytes(self.model.device) // (self.model.token_bytes * longest)
@@ -89,18 +82,18 @@ class BatchedInfiller:
 
 
 class _Run:
-    """Infilling of some jobs, of which at most ``size`` are written together."""
+    """Infills some jobs, at most ``size`` of them together."""
 
     def __init__(self, drafter: Drafter, jobs: Sequence[Job], size: int) -> None:
         self.drafter = drafter
         self.model = drafter.model
         self.size = min(size, len(jobs))
-        self._waiting = _by_work(jobs, drafter.config.sigma)[::-1]  # taken from the end
+        self._waiting = _by_work(jobs, drafter.config.sigma)[::-1]  # The next job is the last.
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.config.sigma) for job in jobs)
-        self._prompts = Prompts(capacity * self.model.token_bytes)  # the last prompt: the next job may have it
+        self._prompts = Prompts(capacity * self.model.token_bytes)  # Keeps the last prompt for the next job.
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
-        # of their own until it is full or no other job is left.
+        # until it is full or no other job is left.
         self._planned = drafter.config.planner == "self"
         with ordinary_mode():
             self._main = JobBatch(self.model.new_cache(self.size, capacity))
@@ -116,7 +109,7 @@ class _Run:
                 yield state.job, tuple(state.filled)
 
     def _admit(self) -> None:
-        """Start waiting jobs, several at a time: one prompt alone leaves the device half idle."""
+        """Start waiting jobs, several at a time, since a single prompt leaves the device half idle."""
         several = max(1, self.size // 8)
         while self._waiting and (self._main.room >= several or not self._main.states):
             count = min(2 * several, self._main.room)
@@ -124,9 +117,9 @@ class _Run:
             self._start(jobs)
 
     def _start(self, jobs: Sequence[Job]) -> None:
-        """Prefill the prompts (each different one once) and the text blocks before the first blanks.
+        """Prefill the different prompts and the text blocks before the first blanks.
 
-        The last written token of each job, of its prompt or of its first text block, is not in the cache yet.
+        The last token of each job's prompt, or of its first text block if it has one, is not cached yet.
         """
         prompts = list(dict.fromkeys(job.prompt[:-1] for job in jobs))
         prefilled = self.model.prefill(prompts, self._prompts)
@@ -138,7 +131,7 @@ class _Run:
             self._place(JobState(job, log_probabilities.get(index, 0.0), len(job.lead)), cache, index)
 
     def _prefill_leads(self, jobs: Sequence[Job], cache: KeyValueCache) -> dict[int, float]:
-        """Return the log probability of the first text block of each job (its index) that begins with one."""
+        """Return the log probabilities of the text blocks that jobs begin with, by the index of the job."""
         leads = {index: job.lead for index, job in enumerate(jobs) if job.lead}
         if not leads:
             return {}
@@ -146,19 +139,17 @@ class _Run:
         hidden = torch.cat(self.model.extend(cache, inputs, list(leads)))
         values = self.model.log_probabilities(hidden, self.model.tensor(flat(list(leads.values())))).double().cpu()
         per_lead = torch.split(values, [len(lead) for lead in leads.values()])
-        return {
-            index: float(log_probability.sum()) for index, log_probability in zip(leads, per_lead, strict=True)
-        }
+        return dict(zip(leads, (float(lead.sum()) for lead in per_lead), strict=True))
 
     def _place(self, state: JobState, source: KeyValueCache, row: int) -> None:
-        """Put a job, whose written tokens are a row of a cache, into the batch for its next blank."""
+        """Add a job to the batch for its next blank, and copy the row of a cache that holds its tokens."""
         batch = self._tail if self._planned and not state.blank.block else self._main
         while not batch.room:
             self._advance(batch)
         batch.add(state, source, row)
 
     def _advance(self, batch: JobBatch) -> None:
-        """Write a token for each job; where a draft is long enough, keep a prefix and go to the next blank."""
+        """Write a token for each job; if a draft is long enough, keep a prefix and go to the next blank."""
         self.drafter.write(batch, plan=self._planned and batch is self._main)
         drafted = self.drafter.finished_drafts(batch)
         self.drafter.select_prefix(batch, drafted)
@@ -174,14 +165,14 @@ class _Run:
 
 
 def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
-    """Sort jobs: most tokens to generate first, so that few run alone at the end; those of a prompt together."""
+    """Sort jobs by the tokens to generate, most first, so that few run alone at the end; keep prompts together."""
     most: dict[tuple[int, ...], int] = {}
     for job in jobs:
         most[job.prompt] = max(most.get(job.prompt, 0), job.drafted_tokens(sigma))
     return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -job.drafted_tokens(sigma)))
 
 
-# Drafts: written token by token, of which the best prefix is kept
+# Drafts are written token by token; their best prefixes are kept.
 
 
 class JobBatch:
@@ -193,7 +184,7 @@ class JobBatch:
 
     @property
     def room(self) -> int:
-        """How many jobs can be added."""
+        """Number of jobs that can be added."""
         return self.cache.rows - len(self.states)
 
     def add(self, state: JobState, source: KeyValueCache, row: int) -> None:
@@ -202,7 +193,7 @@ class JobBatch:
         self.states.append(state)
 
     def remove(self, index: int) -> JobState:
-        """Take a job out; the last one moves to its index."""
+        """Take a job out; the last job moves to its index."""
         self.cache.remove_row(index)
         state, last = self.states[index], self.states.pop()
         if last is not state:
@@ -211,7 +202,7 @@ class JobBatch:
 
 
 class Drafter:
-    """Generates drafts and selects the prefixes of them to keep."""
+    """Generates drafts and selects the prefix of each to keep."""
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig) -> None:
         self.model = model
@@ -219,7 +210,7 @@ class Drafter:
         self._allowed = torch.from_numpy(model.codec.allowed_tokens(model.vocabulary)).to(model.device)
 
     def write(self, batch: JobBatch, *, plan: bool) -> None:
-        """Add the best allowed token to each draft; with ``plan`` the best in view of the text that follows."""
+        """Add the best allowed token to each draft; ``plan`` takes the text that follows into account."""
         model, states = self.model, batch.states
         tokens = model.tensor([state.pending for state in states])
         if plan:
@@ -228,15 +219,6 @@ class Drafter:
             step = plain_step(model, batch.cache, tokens)
         batch.cache.write(step.states, range(len(states)), batch.cache.lengths)
         batch.cache.lengths = [length + 1 for length in batch.cache.lengths]
-        chosen = step.scores.masked_fill(~self._allowed_for(states), -torch.inf).argmax(-1)
-        block_starts = model.tensor([(state.blank.block or (0,))[0] for state in states])
-        both = step.plain.gather(1, torch.stack([chosen, block_starts], dim=1))
-        log_probabilities = both - step.plain.logsumexp(-1, keepdim=True)
-        for state, token, pair in zip(states, chosen.tolist(), log_probabilities.tolist(), strict=True):
-            state.write(token, *pair)
-
-    def _allowed_for(self, states: Sequence[JobState]) -> Tensor:
-        """Return which tokens each draft may go on with, (jobs, vocabulary)."""
         kinds = [
             token_kind(
                 first=not state.draft,
@@ -246,12 +228,17 @@ class Drafter:
             )
             for state in states
         ]
-        return self._allowed[self.model.tensor(kinds)]
+        chosen = step.scores.masked_fill(~self._allowed[model.tensor(kinds)], -torch.inf).argmax(-1)
+        block_starts = model.tensor([(state.blank.block or (0,))[0] for state in states])
+        both = step.plain.gather(1, torch.stack([chosen, block_starts], dim=1))
+        log_probabilities = both - step.plain.logsumexp(-1, keepdim=True)
+        for state, token, pair in zip(states, chosen.tolist(), log_probabilities.tolist(), strict=True):
+            state.write(token, *pair)
 
     def finished_drafts(self, batch: JobBatch) -> list[int]:
         """Return the indices of the jobs whose draft is long enough.
 
-        A draft that never decodes to whole characters is started again, with tokens of whole characters only.
+        A draft that never decodes to whole characters is started again, now with whole-character tokens only.
         """
         finished = []
         for index, state in enumerate(batch.states):
@@ -275,7 +262,7 @@ class Drafter:
             state = batch.states[index]
             if state.blank.block:
                 rows.append((index, _PrefixRow.of(state, batch.cache.lengths[index])))
-            else:  # What is written and the prefix decide.
+            else:  # No text block follows, so the written tokens and the prefix decide alone.
                 state.keep([0.0] * len(state.draft))
         rows.sort(key=lambda entry: len(entry[1].tokens))
         while rows:
@@ -286,15 +273,15 @@ class Drafter:
 
 
 class _PrefixRow(NamedTuple):
-    """The tokens that compare a draft's prefixes: its last token, then after each prefix a copy of the text block.
+    """The tokens that compare a draft's prefixes: its last token, and a copy of the text block for each prefix.
 
-    All of a draft but its last token is in the cache. The last one belongs to the copy after the whole draft.
+    All tokens of the draft but the last are cached. The last one belongs to the copy after the whole draft.
     Each list has an entry for each token.
     """
 
     start: int  # position of the draft's first token
-    copied: int  # tokens of a copy
-    prefixes: list[int]  # length of the prefix that the token's copy comes after
+    copied: int  # number of tokens of a copy
+    prefixes: list[int]  # length of the prefix before the token's copy
     past: list[int]  # number of cached tokens that the token attends to
     positions: list[int]
     tokens: list[int]
@@ -302,7 +289,7 @@ class _PrefixRow(NamedTuple):
 
     @classmethod
     def of(cls, state: JobState, cached: int) -> _PrefixRow:
-        """Lay out the tokens for a job of which ``cached`` tokens are in the cache."""
+        """Lay out the tokens for a job with ``cached`` tokens in the cache."""
         draft, block = len(state.draft), state.blank.block
         start, copies, offsets = cached - (draft - 1), range(1, draft + 1), range(len(block) - 1)
         prefixes = [draft, *(prefix for prefix in copies for _ in offsets)]
@@ -318,18 +305,15 @@ class _PrefixRow(NamedTuple):
 
 
 def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping[int, _PrefixRow]) -> None:
-    """Keep the best prefix of drafts that a text block follows.
-
-    Afterwards the cache holds all written tokens but the last.
-    """
+    """Keep the best prefix of each draft, and cache all written tokens but the last."""
     log_probabilities, new = _run_prefixes(model, batch.cache, list(rows), list(rows.values()))
-    written: list[tuple[int, int, int]] = []  # row, slot, and index in the pass, of each token to write
+    written: list[tuple[int, int, int]] = []  # row, slot and index in the pass of each token to write
     first = 0
-    for (index, row), of_targets in zip(rows.items(), log_probabilities, strict=True):
+    for (index, row), values in zip(rows.items(), log_probabilities, strict=True):
         state = batch.states[index]
-        block_starts = [*state.block_start_log_probabilities, float(of_targets[0])]
-        others = of_targets[1:].reshape(len(state.draft), row.copied).sum(1).tolist()
-        kept = state.keep([start + other for start, other in zip(block_starts, others, strict=True)])
+        block_starts = values.new_tensor([*state.block_start_log_probabilities, values[0]])
+        block_ends = values[1:].reshape(len(state.draft), row.copied).sum(1)
+        kept = state.keep((block_starts + block_ends).tolist())
         copy = [token for token, prefix in enumerate(row.prefixes) if prefix == kept]
         written += [(index, row.positions[token], first + token) for token in copy]
         batch.cache.lengths[index] = row.start + kept + row.copied
@@ -341,7 +325,7 @@ def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping
 def _run_prefixes(
     model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_PrefixRow]
 ) -> tuple[Sequence[Tensor], LayerStates]:
-    """Return the log probabilities of each row's targets, (tokens,), and all tokens' keys and values."""
+    """Return each row's log probabilities of the targets, (tokens,), and the keys and values of all tokens."""
     counts, past = [len(row.tokens) for row in rows], [row.past for row in rows]
     packed = model.packed_batch(counts, past, cache, indices, branches=[row.prefixes for row in rows])
     tokens, positions = model.tensor([flat([row.tokens for row in rows]), flat([row.positions for row in rows])])

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.codec import TextCodec, has_line_break
 
-CONTEXT_RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
-_SHORTEST_START = 2  # tokens before the first blank: one in the cache to plan with, and one to feed
+CONTEXT_RESERVE = 64  # Tokens of the window that the context leaves free, besides twice the reference.
+_SHORTEST_START = 2  # Tokens before the first blank: one in the cache to plan with, and one to feed.
 
-TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
+TemplateInContext = tuple[str, Template]  # The context may be blank; the template has at least one blank.
 
 
 class FilledTemplate(NamedTuple):
-    """The text that a template became."""
+    """A template with its blanks filled."""
 
     text: str  # the augmented reference
     context_cut: bool  # whether the end of the context was left out
-    reference_cut: bool  # whether blanks beyond the window keep the reference's own words
+    reference_cut: bool  # whether blanks beyond the window keep the words of the reference
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Blank:
 
 @dataclass(frozen=True)
 class Job:
-    """All that infills depend on besides the model and the settings; equal jobs are done once."""
+    """Everything that infills depend on besides the model and the settings; equal jobs are done once."""
 
     prompt: tuple[int, ...]  # token ids of the context, or begin-of-text; at least one
     lead: tuple[int, ...]  # token ids of the text block before the first blank; may be empty
     blanks: tuple[Blank, ...]  # those that fit into the window, in order
-    line_breaks: bool  # whether infills may hold line breaks, as the reference does
+    line_breaks: bool  # whether the reference has line breaks, and infills may have some
 
     def most_tokens(self, sigma: int) -> int:
         """Return the largest number of tokens that the job can take."""
@@ -61,14 +61,14 @@ class _Piece(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The number of its tokens; at least one for a blank, even if the tokenizer drops the masked text."""
+        """Number of tokens; at least 1 for a blank, even if the tokenizer drops the masked text."""
         return max(len(self.ids), int(self.is_blank))
 
 
 def make_job(
     context: str, template: Template, codec: TextCodec, window: int, config: PaperConfig
 ) -> tuple[Job, bool]:
-    """Encode a template piece by piece and put it after its context; what is beyond the window is left out.
+    """Encode a template piece by piece after its context; pieces beyond the window are left out.
 
     Whatever is masked, the first ``window - (2 x reference tokens + CONTEXT_RESERVE)`` tokens of the context are
     kept, and at most ``max_context_tokens``.
@@ -77,7 +77,9 @@ def make_job(
         The job, and whether some of the context is left out.
     """
     context_ids = codec.encode_context(context)
-    kept = context_ids[: _context_limit(template.reference, bool(context_ids), codec, window, config)]
+    reference_ids = codec.encode(" " + template.reference if context_ids else template.reference)
+    limit = max(0, window - (2 * len(reference_ids) + CONTEXT_RESERVE))
+    kept = context_ids[:limit][: config.max_context_tokens]
     pieces = _encode_pieces(template, codec, after_context=bool(kept))
     prompt = codec.prompt(kept)
     first_block = 0 if pieces[0].is_blank else len(pieces[0].ids)
@@ -86,27 +88,21 @@ def make_job(
     lead = fitting[0].ids if fitting and not fitting[0].is_blank else ()
     blanks = tuple(
         Blank(piece.length, piece.begins_word, block.ids if block else ())
-        for piece, block in zip(fitting, [*fitting[1:], None], strict=False)  # None of them may fit.
+        for piece, block in zip(fitting, [*fitting[1:], None], strict=False)  # Perhaps no piece fits.
         if piece.is_blank
     )
     return Job(tuple(prompt), lead, blanks, has_line_break(template.reference)), len(kept) < len(context_ids)
 
 
-def _context_limit(reference: str, has_context: bool, codec: TextCodec, window: int, config: PaperConfig) -> int:
-    reference_ids = codec.encode(" " + reference if has_context else reference)
-    limit = max(0, window - (2 * len(reference_ids) + CONTEXT_RESERVE))
-    return limit if config.max_context_tokens is None else min(limit, config.max_context_tokens)
-
-
 def _encode_pieces(template: Template, codec: TextCodec, *, after_context: bool) -> list[_Piece]:
-    """Encode each piece by itself; after a context the first one owns the space between the two."""
+    """Encode each piece by itself; after a context the first one begins with the space between the two."""
     (first, is_blank), *others = template.pieces
     pieces = [(" " + first if after_context else first, is_blank), *others]
     return [_Piece(tuple(codec.encode(text)), is_blank, text[:1].isspace()) for text, is_blank in pieces]
 
 
 def _fit(pieces: Sequence[_Piece], room: int, sigma: int) -> list[_Piece]:
-    """Keep the pieces that fit into ``room`` tokens, blanks with sigma more than their own; cut a text block."""
+    """Keep the pieces that fit into ``room`` tokens; a blank needs sigma more tokens, a text block may be cut."""
     fitting: list[_Piece] = []
     for piece in pieces:
         size = piece.length + sigma * piece.is_blank
@@ -119,16 +115,16 @@ def _fit(pieces: Sequence[_Piece], room: int, sigma: int) -> list[_Piece]:
 
 @dataclass(frozen=True)
 class FilledBlank:
-    """What a blank was filled with."""
+    """The infill of a blank."""
 
-    tokens: tuple[int, ...]  # the chosen token ids, 1 to b + sigma of them
-    # Of the reference so far, a prefix of the draft and the next text block, for each prefix length from 1.
+    tokens: tuple[int, ...]  # the 1 to b + sigma chosen token ids
+    # For each prefix of the draft: perplexity of the reference so far, the prefix and the next text block.
     perplexities: tuple[float, ...]
 
 
 @dataclass
 class JobState:
-    """How far a job is; the draft is what is generated for the current blank. Log probabilities are in nats."""
+    """The progress of a job; the draft is generated for the current blank. Log probabilities are in nats."""
 
     job: Job
     log_probability: float  # of the reference tokens written so far
@@ -136,9 +132,9 @@ class JobState:
     filled: list[FilledBlank] = field(default_factory=list)  # the blanks before the current one
     draft: list[int] = field(default_factory=list)  # token ids
     draft_log_probabilities: list[float] = field(default_factory=list)  # of each token of the draft
-    # Of the next text block's first token, after each token of the draft but the last.
+    # Log probabilities of the next text block's first token, after each token of the draft but the last.
     block_start_log_probabilities: list[float] = field(default_factory=list)
-    whole_prefixes: Sequence[bool] = ()  # for each prefix of a finished draft: does it end with a whole character?
+    whole_prefixes: Sequence[bool] = ()  # whether each prefix of a finished draft ends with a whole character
     whole_characters: bool = False  # whether the draft may hold tokens of whole characters only
 
     @property
@@ -165,12 +161,12 @@ class JobState:
         return before[-1]
 
     def start_draft(self, *, whole_characters: bool = False) -> None:
-        """Begin the current blank, or begin it again with tokens of ``whole_characters`` only."""
+        """Begin the current blank, perhaps again, now with tokens of ``whole_characters`` only."""
         self.draft, self.draft_log_probabilities, self.block_start_log_probabilities = [], [], []
         self.whole_characters = whole_characters
 
     def write(self, token: int, log_probability: float, block_start_log_probability: float) -> None:
-        """Add a generated token; the next block's first token had the other log probability in its stead."""
+        """Add a generated token, with the log probability that the next block's first token had in its place."""
         if self.draft:
             self.block_start_log_probabilities.append(block_start_log_probability)
         self.draft.append(token)

@@ -1,6 +1,6 @@
-"""Infilling as Algorithm 2 says it: one template, one blank and one token at a time.
+"""Infilling as in Algorithm 2: one template, one blank and one token at a time.
 
-This is the readable form of the method. :mod:`mars_score.infilling.batched`, which shares no code with it, must
+This is the readable form of the method. :mod:`mars_score.infilling.batched` shares no code with it, and must
 choose the same tokens, with perplexities within 1e-9 of these in float64. Keys and values stay in the cache of
 transformers, so this is also a fair baseline of speed. It takes byte-level tokenizers only.
 """
@@ -25,8 +25,8 @@ from mars_score.text import as_prose
 States = list[Tensor]  # keys and values of the first layer, of the second, ...
 
 LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-CONTEXT_RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
-EPSILON = 1e-15  # added to the gradient's norm, as in PPLM
+CONTEXT_RESERVE = 64  # Tokens of the window that the context leaves free, besides twice the reference.
+EPSILON = 1e-15  # Added to the gradient's norm, as in PPLM.
 
 
 class EncodedPiece(NamedTuple):
@@ -38,23 +38,23 @@ class EncodedPiece(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What is written so far: the prompt and a part of the reference."""
+    """The text so far: the prompt and a part of the reference."""
 
-    past: States  # of all tokens but the last
+    past: States  # keys and values of all tokens but the last
     last: int  # the last token
-    log_probability: float  # of the reference's tokens, in nats
-    length: int  # their number
+    log_probability: float  # log probability of the reference's tokens, in nats
+    length: int  # number of the reference's tokens
 
 
 @dataclass
 class PlainBlank:
-    """How one blank was filled.
+    """A filled blank.
 
     Attributes:
         generated: all b + sigma tokens.
-        perplexities: of the first 1, 2, ... of them, with what is written and the text block that follows.
-        length: how many of them were chosen.
-        rewards: for each token, before the first gradient step and after each one.
+        perplexities: for the first 1, 2, ... of them, with the text so far and the text block that follows.
+        length: number of chosen tokens.
+        rewards: for each token, before the first gradient step and after each step.
     """
 
     generated: list[int] = field(default_factory=list)
@@ -65,7 +65,7 @@ class PlainBlank:
 
 @dataclass
 class PlainResult:
-    """A template's augmented reference and how it came about."""
+    """The augmented reference of a template, with its parts."""
 
     filled: FilledTemplate
     infills: list[str]
@@ -86,7 +86,7 @@ class PlainInfiller:
         self.model, self.tokenizer, self.config = model, tokenizer, config
 
     def infill(self, pairs: Iterable[TemplateInContext]) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
-        """Yield each different (context, template) with the text that it became."""
+        """Yield each different (context, template) with its augmented reference."""
         for pair in dict.fromkeys(pairs):
             yield pair, self.fill(*pair).filled
 
@@ -126,7 +126,7 @@ class PlainInfiller:
         block = blocks[0] if blocks else []
         future = sorted({token for ids in blocks for token in ids})
         blank = self._generate(piece, future, reference, written)
-        # What would be written with the first 1, 2, ... tokens for infill.
+        # The text with the first 1, 2, ... tokens as infill.
         outcomes = [
             self._append(written, [*blank.generated[:length], *block])
             for length in range(1, len(blank.generated) + 1)
@@ -143,7 +143,7 @@ class PlainInfiller:
     def _generate(
         self, piece: EncodedPiece, future: Sequence[int], reference: str, written: Written
     ) -> PlainBlank:
-        """Generate b + sigma tokens greedily; again with tokens of whole characters if no prefix ends with one."""
+        """Generate b + sigma tokens greedily; if no prefix ends with a whole character, with whole ones only."""
         for whole in (False, True):
             blank, token, past = PlainBlank(), written.last, written.past
             for _ in range(len(piece.ids) + self.config.sigma):
@@ -158,16 +158,16 @@ class PlainInfiller:
         return blank
 
     def _whole_prefixes(self, ids: Sequence[int]) -> list[bool]:
-        """Tell of the first 1, 2, ... tokens whether they end with a whole character."""
+        """Tell whether the first 1, 2, ... tokens end with a whole character."""
         return [is_whole(decode(self.tokenizer, ids[: length + 1])) for length in range(len(ids))]
 
     def next_scores(self, token: int, past: States, future: Sequence[int]) -> tuple[Tensor, States, list[float]]:
         """Score the tokens that may follow ``token``.
 
-        With a future the scores come from a cache that is moved towards it (Eq. 3-6).
+        If there is a future, the scores come from a cache that is moved towards it (Eq. 3-6).
 
         Returns:
-            Scores, (vocabulary,); the longer cache, not moved; and the rewards on the way.
+            Scores, (vocabulary,); the longer cache, not moved; and the rewards of the planner's steps.
         """
         config = self.config
         if config.planner == "none" or not future:
@@ -206,7 +206,7 @@ class PlainInfiller:
 
 
 def reward_of(logits: Tensor, future: Sequence[int], temperature: float) -> Tensor:
-    """Return how much the next-token distribution is about the future text (Eq. 5)."""
+    """Return the mean log probability of the future's tokens as the next token (Eq. 5)."""
     return torch.log_softmax(logits / temperature, -1)[list(future)].mean()
 
 
@@ -227,7 +227,7 @@ def log_probability(logits: Tensor, tokens: Sequence[int]) -> float:
 
 
 def best_prefix(perplexities: Sequence[float], whole: Sequence[bool]) -> int:
-    """Return the length of the best prefix of those that end with a whole character; the shortest of equals."""
+    """Return the length of the best prefix that ends with a whole character; the shortest of equals."""
     lengths = [length for length, allowed in enumerate(whole, 1) if allowed]
     return min(lengths, key=lambda length: perplexities[length - 1])
 
@@ -236,12 +236,12 @@ def best_prefix(perplexities: Sequence[float], whole: Sequence[bool]) -> int:
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
-    """Return token ids without special tokens, also where the text names one."""
+    """Return token ids without special tokens, even if the text names one."""
     return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
 
 def decode(tokenizer: Any, ids: Sequence[int]) -> str:
-    """Return the text of token ids as it stands."""
+    """Return the text of token ids, not cleaned up."""
     return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
@@ -266,7 +266,7 @@ def cut_context(
 
 
 def encode_pieces(template: Template, tokenizer: Any, *, after_context: bool) -> list[EncodedPiece]:
-    """Encode each piece by itself; after a context the first one owns the joining space."""
+    """Encode each piece by itself; after a context the first one begins with the joining space."""
     texts = [text for text, _ in template.pieces]
     if after_context:
         texts[0] = " " + texts[0]
@@ -275,7 +275,7 @@ def encode_pieces(template: Template, tokenizer: Any, *, after_context: bool) ->
 
 
 def make_prompt(context_ids: list[int], pieces: Sequence[EncodedPiece], tokenizer: Any) -> list[int]:
-    """Put begin-of-text before the context if there is none or the tokenizer does so."""
+    """Put begin-of-text before the context if it is blank or the tokenizer does so."""
     begin = tokenizer.bos_token_id
     adds_begin = tokenizer("")["input_ids"][:1] == [begin]
     prompt = [begin, *context_ids] if adds_begin or not context_ids else context_ids
@@ -286,7 +286,7 @@ def make_prompt(context_ids: list[int], pieces: Sequence[EncodedPiece], tokenize
 
 
 def fit(pieces: Sequence[EncodedPiece], room: int, extra: int) -> list[EncodedPiece]:
-    """Keep the pieces that fit into ``room`` tokens; a blank takes ``extra`` tokens more than its own."""
+    """Keep the pieces that fit into ``room`` tokens; a blank needs ``extra`` tokens more."""
     fitting = []
     for piece in pieces:
         size = len(piece.ids) + extra * piece.is_blank
@@ -304,10 +304,10 @@ def allowed_tokens(tokenizer: Any, vocabulary: int, reference: str, masked: str 
 
     Args:
         tokenizer: the language model's.
-        vocabulary: size of the model's, which may be larger than the tokenizer's.
-        reference: without a line break in it, none may be written.
-        masked: the masked text if the token opens its blank: both begin a word or both do not.
-        whole: whether the token must be whole characters by itself.
+        vocabulary: size of the model's vocabulary, which may be larger than the tokenizer's.
+        reference: its text; tokens with line breaks are allowed only if it has one.
+        masked: the masked text if the token opens its blank; both or neither must begin a word.
+        whole: whether the token must decode to whole characters by itself.
     """
     opening = None if masked is None else masked[0].isspace()
     return _allowed(tokenizer, vocabulary, LINE_BREAKS.isdisjoint(reference), opening, whole)

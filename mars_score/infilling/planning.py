@@ -1,11 +1,10 @@
 """Decoding one token, with plain logits or planned towards the text that follows (Eq. 3-6).
 
-The paper's constants (eta = 0.02, k = 3) are those of plug-and-play language models (PPLM, Dathathri et
-al. 2020), and so is the algorithm, but for the norm of the gradient, which is that of all layers here, as in
-Eq. 6: the cached keys and values take k normalised gradient steps that increase the reward of the future text,
-and the next token is decoded from the changed cache. Taken literally, Eq. 4 is the expected gradient of a reward
-that does not depend on the action, which is zero; the constants are those of the gradient of the reward itself,
-through the cache.
+The constants (eta = 0.02, k = 3) and the algorithm are those of plug-and-play language models (PPLM, Dathathri et
+al. 2020): the cached keys and values take k normalised gradient steps that increase the reward of the future text,
+and the next token is decoded from the changed cache. Only the gradient's norm differs: it is that of all layers
+together, as in Eq. 6. Taken literally, Eq. 4 is the expected gradient of a reward that does not depend on the
+action, so it is zero; the gradient here is that of the reward itself, through the cache, as the constants imply.
 """
 
 from __future__ import annotations
@@ -20,26 +19,20 @@ from mars_score.metrics.paper import PaperConfig
 from mars_score.models.attention import KeyValueCache, LayerStates
 from mars_score.models.causal_lm import CausalLanguageModel
 
-EPSILON = 1e-15  # added to the gradient's norm, as in PPLM
+EPSILON = 1e-15  # Added to the gradient's norm, as in PPLM.
 
 
 @dataclass(frozen=True)
 class Step:
-    """One decoding step of several rows."""
+    """A decoding step of several rows."""
 
     plain: Tensor  # logits from the unchanged cache, (rows, vocabulary)
-    scores: Tensor  # by which the next token is chosen, (rows, vocabulary)
-    states: LayerStates  # keys and values of the fed tokens, per layer (heads, rows, head size), unchanged
+    scores: Tensor  # scores that choose the next token, (rows, vocabulary)
+    states: LayerStates  # unchanged keys and values of the fed tokens, per layer (heads, rows, head size)
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
-    """Feed one token to each row; the next one is chosen by the plain logits.
-
-    Args:
-        model: the language model.
-        cache: of the earlier tokens; it is not written to.
-        tokens: ids, (rows,).
-    """
+    """Feed a token to each row; the next one is chosen by the plain logits. Args as for :func:`planned_step`."""
     batch = model.packed_batch([1] * len(tokens), [[length] for length in cache.lengths], cache)
     hidden, states = model.forward(tokens, model.tensor(cache.lengths), batch)
     logits = model.logits(hidden)
@@ -53,39 +46,35 @@ def planned_step(
     futures: Sequence[Sequence[int]],
     config: PaperConfig,
 ) -> Step:
-    """Feed one token to each row; the next one is chosen from a cache that is changed towards the future.
+    """Feed a token to each row; the next one is chosen from a cache that is changed towards the future.
 
     Args:
         model: the language model.
-        cache: of the earlier tokens; it is not written to.
+        cache: cache of the earlier tokens; it is not written to.
         tokens: ids, (rows,).
-        futures: for each row the distinct token ids of the text that follows.
+        futures: distinct token ids of the text that follows, for each row.
         config: constants of the planner.
     """
     reward = _Reward(model, futures, config.plan_temperature)
     positions = model.tensor(cache.lengths)
-    past = [[length] for length in cache.lengths]
-    batch = model.packed_batch([1] * len(tokens), past, cache, dtype=model.logit_dtype)
+    batch = model.packed_batch(
+        [1] * len(tokens), [[length] for length in cache.lengths], cache, dtype=model.logit_dtype
+    )
     batch.perturbations = changes = [LayerPerturbation() for _ in range(model.layers)]
     for iteration in range(config.plan_iterations + 1):
-        is_last = iteration == config.plan_iterations
-        with torch.set_grad_enabled(not is_last):
+        with torch.set_grad_enabled(iteration < config.plan_iterations):
             hidden, states = model.forward(tokens, positions, batch)
             logits = model.logits(hidden)
         if iteration == 0:
             plain = logits.detach().clone()
             plain_states = [(keys.detach(), values.detach()) for keys, values in states]
         planned = logits.detach().div_(config.plan_temperature)
-        if not is_last:
+        if iteration < config.plan_iterations:
             _climb(logits, reward.gradient(planned), changes, config)
-    return Step(plain, _fuse(planned, plain, config.plan_fusion), plain_states)
-
-
-def _fuse(planned: Tensor, plain: Tensor, weight: float) -> Tensor:
-    """Mix the planned distribution with the plain one, as PPLM does; a weight of 1 leaves it as it is."""
-    if weight == 1:
-        return planned
-    return weight * torch.log_softmax(planned, dim=-1) + (1 - weight) * torch.log_softmax(plain, dim=-1)
+    if config.plan_fusion != 1:  # Mix with the plain distribution, as PPLM does.
+        planned = config.plan_fusion * torch.log_softmax(planned, dim=-1)
+        planned += (1 - config.plan_fusion) * torch.log_softmax(plain, dim=-1)
+    return Step(plain, planned, plain_states)
 
 
 class _Reward:
@@ -99,9 +88,9 @@ class _Reward:
         self._weights = model.padded_tensor(weights, 0.0, model.logit_dtype)
 
     def gradient(self, planned: Tensor) -> Tensor:
-        """Return the gradient with respect to the logits, given the logits by the temperature xi.
+        """Return the gradient with respect to the logits, given the logits divided by the temperature xi.
 
-        It is the future's weights minus the probabilities, by xi; all (rows, vocabulary).
+        It is (the future's weights - the probabilities) / xi, (rows, vocabulary).
         """
         gradient = torch.softmax(planned, dim=-1).mul_(-1 / self._temperature)
         return gradient.scatter_add_(1, self._future, self._weights / self._temperature)
@@ -110,7 +99,7 @@ class _Reward:
 def _climb(logits: Tensor, gradient: Tensor, changes: Sequence[LayerPerturbation], config: PaperConfig) -> None:
     """Take a gradient step, given the reward's gradient with respect to the logits.
 
-    Per row it has the length eta / |gradient| ** exponent, where the norm is that of all layers together (Eq. 6).
+    A row's gradient is multiplied by eta / |gradient| ** exponent, with the norm of all layers together (Eq. 6).
     """
     targets = [target for change in changes for target in (change.scores, change.output)]
     gradients = torch.autograd.grad(logits, targets, gradient)
@@ -129,8 +118,8 @@ class LayerPerturbation:
 
         dK_s = sum over h of ds_hs q_h        dV_s = sum over h of w_hs do_h
 
-    where ds and do are its gradients with respect to the scores and the attention's output. The rank of these
-    matrices is at most the number of query heads that share a key head, so the factors are cheap to use.
+    where ds and do are the reward's gradients with respect to the scores and the attention's output. The rank of
+    these matrices is at most the number of query heads that share a key head, so the factors are cheap to use.
 
     Shapes: factors of the slots (rows, key heads, rank, slots), directions (rows, key heads, rank, head size).
     """

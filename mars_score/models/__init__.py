@@ -1,1 +1,1 @@
-"""Models: where a name leads, loading, and how they are run."""
+"""Find models by their names, load them, and run them."""

@@ -1,8 +1,8 @@
 """Attention over the packed tokens of several rows, with a preallocated cache of keys and values.
 
 The cache of transformers copies all cached keys and values for each new token, in every layer, and its batches
-are padded. Here the tokens of all rows are packed into one sequence; only the attention function, which gets a
-:class:`PackedBatch`, knows to which row each token belongs and where its past is.
+are padded. Here the tokens of all rows are packed into one sequence; only the attention function knows which row a
+token belongs to and where its past is, from a :class:`PackedBatch`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, Cache
 from transformers.masking_utils import sdpa_mask
 
-NAME = "mars"  # of the attention function, as transformers knows it
-LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
+NAME = "mars"  # The attention function's name in transformers.
+LayerStates = list[tuple[Tensor, Tensor]]  # Keys and values of each layer.
 
 
 class KeyValueCache:
@@ -30,7 +30,7 @@ class KeyValueCache:
 
     Args:
         like: keys and values per layer, (heads, tokens, head size); only their shapes and types are used.
-        rows: number of rows there is room for; none of them is in use.
+        rows: the largest number of rows; none of them is in use yet.
         capacity: number of slots of each row.
     """
 
@@ -42,9 +42,8 @@ class KeyValueCache:
             )
             for keys, values in like
         ]
-        self.rows = rows
-        self.capacity = capacity
-        self.lengths: list[int] = []  # of the rows in use
+        self.rows, self.capacity = rows, capacity
+        self.lengths: list[int] = []  # Lengths of the rows in use.
 
     @property
     def slots(self) -> int:
@@ -52,22 +51,17 @@ class KeyValueCache:
         return max(self.lengths, default=0)
 
     def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return a layer's keys and values, (rows, heads, slots, head size).
-
-        They are views of all rows in use, or copies of those asked for.
-        """
+        """Return a layer's keys and values, (rows, heads, slots, head size), as copies or as views of all rows."""
         keys, values = self._storage[layer]
-        if rows is None:
-            used = len(self.lengths)
-            return keys[:used, :, :slots], values[:used, :, :slots]
-        return keys[rows, :, :slots], values[rows, :, :slots]
+        used = slice(len(self.lengths)) if rows is None else rows
+        return keys[used, :, :slots], values[used, :, :slots]
 
     def joined(
         self, layer: int, slots: int, rows: Tensor | None, new: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values followed by new ones, (rows, heads, slots + tokens, head size).
 
-        They are written behind the cached ones where there is room and no row has any, else both are copied.
+        The new ones are written behind the cached ones if these slots exist and are free, else both are copied.
         """
         stop = slots + new[0].shape[2]
         if rows is None and self.slots <= slots and stop <= self.capacity:
@@ -86,7 +80,7 @@ class KeyValueCache:
             states: keys and values per layer, (heads, tokens, head size), of all tokens of the pass.
             rows: the row of each token to store.
             slots: the slot of each token to store.
-            tokens: indices of the tokens to store; None: all.
+            tokens: indices of the tokens to store; None for all.
         """
         device = self._storage[0][0].device
         row, slot = torch.tensor([rows, slots], device=device)
@@ -97,7 +91,7 @@ class KeyValueCache:
                 target[row, :, slot] = stored.transpose(0, 1).to(target.dtype)
 
     def append_row(self, source: KeyValueCache, row: int) -> None:
-        """Take another row into use: a copy of a row of another cache."""
+        """Take another row into use, as a copy of a row of another cache."""
         self.lengths.append(0)
         self.set_row(len(self.lengths) - 1, source, row)
 
@@ -109,21 +103,18 @@ class KeyValueCache:
                 target[row, :, :length] = states[source_row, :, :length]
 
     def copy_row(self, row: int) -> KeyValueCache:
-        """Return a cache of a row alone, without room for more."""
+        """Return a cache of one row, without room for more tokens."""
         like = [(keys[row], values[row]) for keys, values in self._storage]
         alone = KeyValueCache(like, rows=1, capacity=self.lengths[row])
         alone.append_row(self, row)
         return alone
 
     def remove_row(self, row: int) -> None:
-        """Take a row out of use; the last one moves to its index."""
-        length = self.lengths.pop()
-        if row == len(self.lengths):
-            return
-        for keys, values in self._storage:
-            for states in (keys, values):
-                states[row, :, :length] = states[len(self.lengths), :, :length]
-        self.lengths[row] = length
+        """Take a row out of use; the last row moves to its index."""
+        last = len(self.lengths) - 1
+        if row != last:
+            self.set_row(row, self, last)
+        self.lengths.pop()
 
 
 class NewStates(Cache):  # type: ignore[misc]
@@ -155,25 +146,25 @@ class Perturbation(Protocol):
 
 @dataclass
 class PackedBatch:
-    """How the packed tokens of one forward pass belong to rows, and what they attend to."""
+    """The rows of the packed tokens of a forward pass, and what these attend to."""
 
     counts: Sequence[int]  # number of tokens of each row; the sequence is row after row
-    # Added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then for the
-    # row's tokens of this pass.
+    # Added to the attention scores, (rows, 1, longest, slots + longest), for the slots of the cache and then for
+    # the row's tokens of this pass.
     mask: Tensor
-    cache: KeyValueCache | None = None  # keys and values of earlier tokens; None: there are none
-    rows: Tensor | None = None  # the rows of the cache, (rows,); None: all, in order
+    cache: KeyValueCache | None = None  # keys and values of earlier tokens, if there are any
+    rows: Tensor | None = None  # the rows of the cache, (rows,); None for all, in order
     slots: int = 0  # number of slots of the cache to attend to
-    # Changes to the cached keys and values, per layer; only with one token per row.
+    # Changes to the cached keys and values, per layer; only if each row has one token.
     perturbations: Sequence[Perturbation] | None = None
 
     def __post_init__(self) -> None:
-        """Prepare the indices from packed to padded tokens and back."""
+        """Compute the indices from packed to padded tokens and back."""
         self._longest = longest = max(self.counts)
         if longest == 1:
             return
         starts = accumulate(self.counts, initial=0)
-        # Padding is filled with the row's first token; the mask hides it.
+        # Padding repeats the row's first token; the mask hides it.
         padded = [
             start + (offset if offset < count else 0)
             for start, count in zip(starts, self.counts, strict=False)
@@ -211,7 +202,7 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """Let new tokens, (1, heads, tokens, head size), attend to cached tokens and to each other.
 
-    Keys and values may have fewer heads (grouped-query attention). Returns (1, tokens, heads, head size).
+    Keys and values may have fewer heads (grouped-query attention). The output is (1, tokens, heads, head size).
     """
     batch, layer = mars_batch, module.layer_idx
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
@@ -229,7 +220,7 @@ def _attention(
 
 
 def _attend_several_tokens(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Count the query heads that share a key head as more tokens of it, so that no key or value is repeated."""
+    """Attend without repeated keys and values: query heads that share a key head count as more tokens of it."""
     rows, heads, _, size = key.shape
     shared = query.shape[1] // heads
     grouped = query.reshape(rows, heads, -1, size)
@@ -244,10 +235,10 @@ def _attend_single_tokens(
     scale: float,
     perturbation: Perturbation | None,
 ) -> Tensor:
-    """Let one new token per row attend to cached tokens and itself, in the mask's precision, without copies."""
+    """Let a new token per row attend to cached tokens and itself, in the mask's precision, without copies."""
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
     rows, _, _, size = query.shape
-    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head that they share
+    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # Query heads by the key head that they share.
     scores = grouped @ past_key.transpose(2, 3)
     if perturbation is not None:
         scores = perturbation.add_to_scores(scores, grouped)
@@ -265,10 +256,10 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 @contextmanager
-def mars_attention(config: Any, name: str = NAME) -> Iterator[None]:
-    """Let the model with this ``config`` use a registered attention within; not safe from other threads."""
+def mars_attention(config: Any) -> Iterator[None]:
+    """Let the model with this ``config`` use this attention; other threads must not run it meanwhile."""
     before = config._attn_implementation
-    config._attn_implementation = name
+    config._attn_implementation = NAME
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Encoding and decoding pieces of a text, and which tokens of the vocabulary an infill may hold."""
+"""Encode and decode pieces of a text, and tell which tokens of the vocabulary an infill may hold."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from mars_score.errors import UnsupportedModelError
 from mars_score.text import as_prose
 
-LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _ANCHOR = "\n"
-_REPLACEMENT = "\ufffd"  # what bytes that are no whole character decode to
+_REPLACEMENT = "\ufffd"  # The decoded text of bytes that are not a whole character.
 
 
 def has_line_break(text: str) -> bool:
     """Tell whether ``text`` holds a character at which ``str.splitlines`` splits."""
-    return any(character in LINE_BREAKS for character in text)
+    return not LINE_BREAKS.isdisjoint(text)
 
 
 def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole_characters: bool = False) -> int:
@@ -34,10 +34,10 @@ def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole_chara
 
 
 class TextCodec:
-    """Encodes and decodes pieces of a text as they are in the middle of a string.
+    """Encodes and decodes pieces of a text as parts of a longer one.
 
-    For tokenizers that add a space before every text (SentencePiece) a line break is put before the piece, and
-    its tokens are dropped.
+    If the tokenizer adds a space before every text (SentencePiece), a line break is put before a piece, and the
+    tokens of the line break are dropped.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -55,30 +55,30 @@ class TextCodec:
         return str(self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)) if len(ids) else ""
 
     def encode(self, piece: str) -> list[int]:
-        """Return the token ids of a piece, its leading white space included, without special tokens."""
+        """Return the token ids of a piece with its leading white space, without special tokens."""
         if not self._anchor:
             return self._encode(piece)
         ids = self._encode(_ANCHOR + piece)
         return ids[len(self._anchor) :] if ids[: len(self._anchor)] == self._anchor else self._encode(piece)
 
     def encode_context(self, context: str) -> list[int]:
-        """Return the token ids of a context, whose passages become paragraphs; none of a blank one."""
+        """Return the token ids of a context with its passages as paragraphs; none if it is blank."""
         return self.encode(as_prose(context.strip())) if context.strip() else []
 
     def prompt(self, context: Sequence[int]) -> list[int]:
-        """Put begin-of-text before a context's token ids if the tokenizer does so or there are none."""
+        """Put begin-of-text before a context's token ids if there are none or the tokenizer does so."""
         return [self.begin, *context] if self.adds_begin or not context else list(context)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids, leading white space included, spaces not cleaned up."""
+        """Return the text of token ids with its leading white space, spaces not cleaned up."""
         return self._decode([*self._anchor, *ids])[len(self._anchor_text) :]
 
     @cached_property
     def begin(self) -> int:
-        """The begin-of-text token, or the token used instead of it.
+        """The begin-of-text token, or the token that takes its place.
 
         Raises:
-            UnsupportedModelError: the tokenizer has none.
+            UnsupportedModelError: the tokenizer has no such token.
         """
         for name in ("bos_token_id", "cls_token_id", "eos_token_id"):
             token = getattr(self.tokenizer, name, None)
@@ -95,7 +95,7 @@ class TextCodec:
         return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
 
     def whole_prefixes(self, ids: Sequence[int]) -> list[bool]:
-        """Tell of the first 1, 2, ... of these tokens whether they decode to whole characters."""
+        """Tell whether the first 1, 2, ... of these tokens decode to whole characters."""
         if all(_REPLACEMENT not in self._texts[token] for token in ids):
             return [True] * len(ids)
         return [_REPLACEMENT not in self.decode(ids[:count]) for count in range(1, len(ids) + 1)]
@@ -103,16 +103,14 @@ class TextCodec:
     @cached_property
     def _texts(self) -> list[str]:
         """Decoded text of each id."""
-        size = len(self.tokenizer)
-        rows = [[*self._anchor, token] for token in range(size)]
+        rows = [[*self._anchor, token] for token in range(len(self.tokenizer))]
         decoded = self.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)
         return [text[len(self._anchor_text) :] for text in decoded]
 
     def allowed_tokens(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Tell which tokens an infill may hold: neither special ones nor ids beyond the tokenizer's.
+        """Tell which tokens an infill may hold, (12, vocabulary), with a row for each :func:`token_kind`.
 
-        Returns:
-            (12, vocabulary); a row for each :func:`token_kind`.
+        Special tokens and ids beyond the tokenizer's are never allowed.
         """
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
         special = {*self.tokenizer.all_special_ids, *(token for token, entry in added.items() if entry.special)}

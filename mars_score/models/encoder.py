@@ -16,28 +16,27 @@ from numpy.typing import NDArray
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
-# Token vectors are means over the last layer and the one at this share of the depth, which was chosen on the
+# Token vectors are means over the last layer and the layer at this share of the depth, which was chosen on the
 # development sets (research/forms.md).
 MIDDLE = 2 / 3
-RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
+RARE_LETTER = "\U00010380"  # A Ugaritic letter; only tokenizers that can write any text, by bytes, know it.
 Floats = NDArray[np.floating[Any]]
-# Number type, truncated, unknown, dimensions, and number and dimensions of token vectors (-1: none were wanted).
+# Number type, truncated, unknown, dimensions, and number and dimensions of token vectors (-1 if there are none).
 _HEADER = struct.Struct("<c?fiii")
-# By number type how a sentence vector and how token vectors are kept.
+# The types in which a sentence vector and token vectors are kept, by number type.
 _TYPES: dict[bytes, tuple[str, str]] = {b"f": ("<f4", "<f2"), b"d": ("<f8", "<f8")}
 
 
 class Encoding(NamedTuple):
-    """A text as an encoder represents it.
+    """An encoder's output for a text.
 
     Attributes:
-        vector: of the text, (dimensions,), of length 1; zeros for a text of unknown tokens only.
-        tokens: unit vectors of its tokens, (tokens, dimensions), means over two layers; None if they were not
-            asked for. Special tokens and those of the encoder's prompt are left out; unknown tokens have vectors
-            of zeros. They are rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in
-            float64.
-        truncated: whether the encoder's window holds only the beginning of the text.
-        unknown: share of unknown tokens in the part that is encoded, in [0, 1].
+        vector: vector of the text, (dimensions,), of length 1; zeros if all tokens are unknown.
+        tokens: unit vectors of the tokens, (tokens, dimensions), means over two layers; None if not requested.
+            Special tokens and the encoder's prompt are left out; unknown tokens have vectors of zeros. They are
+            rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
+        truncated: whether only the beginning of the text fits into the encoder's window.
+        unknown: share of unknown tokens in the encoded part, in [0, 1].
     """
 
     vector: Floats
@@ -46,7 +45,7 @@ class Encoding(NamedTuple):
     unknown: float
 
     def to_bytes(self) -> bytes:
-        """Write the encoding for the cache; nothing is rounded."""
+        """Serialise the encoding for the cache, without rounding."""
         kind = b"d" if self.vector.dtype == np.float64 else b"f"
         shape = (-1, 0) if self.tokens is None else self.tokens.shape
         vectors = [self.vector] if self.tokens is None else [self.vector, self.tokens]
@@ -55,7 +54,7 @@ class Encoding(NamedTuple):
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> Encoding:
-        """Decode what :meth:`to_bytes` wrote, into aligned memory: else products differ in their last bits."""
+        """Read the output of :meth:`to_bytes` into aligned memory, else products differ in their last bits."""
         kind, truncated, unknown, size, count, width = _HEADER.unpack_from(stored)
         vector_type, token_type = map(np.dtype, _TYPES[kind])
         vector = np.frombuffer(stored, vector_type, size, _HEADER.size).copy()
@@ -68,12 +67,12 @@ class Encoding(NamedTuple):
 class SentenceEncoder:
     """Encodes texts.
 
-    All texts of unknown tokens look the same to an encoder, so such tokens, and texts without a known token, get
-    vectors of zeros: their cosine with anything is 0.
+    An encoder cannot tell unknown tokens apart. So they, and texts without a known token, get vectors of zeros,
+    which have a cosine of 0 with every vector.
 
     Args:
         model: a ``SentenceTransformer``.
-        batch_size: the largest one; None: 32.
+        batch_size: the largest batch; None for 32.
     """
 
     def __init__(self, model: Any, batch_size: int | None = None) -> None:
@@ -84,7 +83,7 @@ class SentenceEncoder:
         layers = _layers_of(network)
         self._middle_layer = layers[round(MIDDLE * len(layers)) - 1] if layers else None
         limits = [getattr(model, "max_seq_length", None), network and position_limit(network)]
-        # Tokens of the window, special ones included; None: it is not known.
+        # Size of the window in tokens, with special ones; None if it is unknown.
         self._window = min((limit for limit in limits if isinstance(limit, int)), default=None)
         tokenizer = getattr(model, "tokenizer", None)
         has_special = callable(tokenizer) and hasattr(tokenizer, "num_special_tokens_to_add")
@@ -103,11 +102,11 @@ class SentenceEncoder:
         self._special_tokens = special.index(0), special[::-1].index(0)
         self._prompt_ids, rare = self._token_ids([self._prompt, RARE_LETTER])
         unknown = getattr(self._tokenizer, "unk_token_id", None)
-        # Byte-level tokenizers may have such a token, but never use it.
+        # Byte-level tokenizers may have such a token, but they never use it.
         self._unknown_token = unknown if unknown in rare else None
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> Iterator[tuple[str, Encoding]]:
-        """Yield texts with their encodings, which have vectors of tokens if asked for; the longest texts first.
+        """Yield texts with their encodings, the longest texts first; with vectors of tokens if ``tokens``.
 
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
@@ -127,7 +126,7 @@ class SentenceEncoder:
 
     @contextmanager
     def _adjusted(self, tokens: bool) -> Iterator[None]:
-        """Lower the model's window to its positions; for ``tokens`` let outputs hold the middle layer's states."""
+        """Limit the model's window to its positions; with ``tokens``, add the middle layer's states to outputs."""
         window = getattr(self.model, "max_seq_length", None)
         hooks: list[Any] = []
         states: list[Any] = []
@@ -143,7 +142,7 @@ class SentenceEncoder:
                 ),
             ]
         try:
-            if self._window not in (None, window):  # The model's tokenizer does not know them.
+            if self._window not in (None, window):  # The model's tokenizer does not know the positions.
                 self.model.max_seq_length = self._window
             yield
         finally:
@@ -168,15 +167,15 @@ class SentenceEncoder:
         return vectors if vectors.dtype == np.float64 else vectors.astype(np.float16)
 
     def _text_tokens(self, ids: Sequence[int]) -> slice:
-        """Return which of the encoded tokens are the text's, not special ones or the prompt's."""
+        """Return the slice of the encoded tokens without special tokens and the prompt."""
         before, after = self._special_tokens
-        # A prompt's last token may have merged with the text's first: that one counts.
+        # The prompt's last token may have merged with the text's first token, which belongs to the text.
         pairs = zip(ids[before:], self._prompt_ids, strict=False)
         before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return slice(before, len(ids) - after)
 
     def offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Return the character span of each token with a vector, for each text; empty where they are not known."""
+        """Return the character spans of each text's tokens that have vectors; none if they are unknown."""
         if not getattr(self._tokenizer, "is_fast", False):
             return [[] for _ in texts]
         limit = {} if self._window is None else {"truncation": True, "max_length": self._window}
@@ -192,7 +191,7 @@ class SentenceEncoder:
         return [list(ids) for ids in encoded["input_ids"]]
 
     def _coverage(self, texts: Sequence[str]) -> list[tuple[bool, float]]:
-        """Return for each text whether it is truncated, and the share of unknown tokens in what is encoded."""
+        """Return for each text whether it is truncated, and the share of unknown tokens in its encoded part."""
         if self._tokenizer is None:
             return [(False, 0.0)] * len(texts)
         room = None
@@ -207,20 +206,20 @@ class SentenceEncoder:
 
 
 def _layers_of(network: Any) -> Any:
-    """Return the list of a transformer's layers; None if no ModuleList has ``num_hidden_layers`` entries."""
+    """Return a transformer's list of layers; None if no ModuleList has ``num_hidden_layers`` entries."""
     count = getattr(getattr(network, "config", None), "num_hidden_layers", 0)
     lists = (module for module in network.modules() if isinstance(module, torch.nn.ModuleList)) if count else ()
     return next((layers for layers in lists if len(layers) == count), None)
 
 
 def _to_numpy(values: torch.Tensor) -> Floats:
-    """Move a tensor to the CPU; half precision is widened."""
+    """Move a tensor to the CPU, half precision as float32."""
     array: Floats = values.to(torch.promote_types(values.dtype, torch.float32)).cpu().numpy()
     return array
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Scale vectors to length 1; those of zeros stay zero."""
+    """Scale vectors to length 1, except vectors of zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit: Floats = vectors / np.where(lengths == 0, 1.0, lengths).astype(vectors.dtype)
     return unit

@@ -1,7 +1,7 @@
-"""Log probability of a text given its context, by a causal language model: a mean over tokens, in nats.
+"""Compute the log probability of a text given its context by a causal language model, in nats per token.
 
-Texts after the same prompt are packed into one row: the prompt is run once, and each text attends to it and to
-itself. Rows of several prompts make a batch, by their number of tokens.
+Texts after the same prompt are packed into one row: the model runs over the prompt once, and each text attends to
+the prompt and to itself. Rows of several prompts make a batch, by their number of tokens.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from mars_score.models.running import BatchSize, cache_bytes, exclusive, ordinar
 from mars_score.rows import LogProbability
 
 ContextAndText = tuple[str, str]
-CHUNK_SIZE = 256  # pairs that are computed before the first of them is known, and saved
-MAX_TEXT_TOKENS = 1024  # Longer texts are cut: they would take minutes.
-# Tokens: among shorter prompts, empty slots cost less than another forward pass, so all of them share batches.
+CHUNK_SIZE = 256  # Number of pairs that are computed together, and then saved.
+MAX_TEXT_TOKENS = 1024  # Longer texts are cut, since they would take minutes.
+# Prompts of about this many tokens always share batches, since empty slots cost less than another forward pass.
 SHORT_PROMPT = 32
 
 
 class TextLogProbability(NamedTuple):
     """The log probability of a text given its context."""
 
-    mean: float  # over its tokens, in nats, at most 0; -inf if it has none
+    mean: float  # mean over the tokens, in nats, at most 0; -inf if there are none
     truncated: bool  # whether the end of the context or of the text was left out
 
 
@@ -41,20 +41,20 @@ class PromptedText:
     """A text after a prompt, in token ids."""
 
     prompt: tuple[int, ...]  # all of it, or as much as fits into the window
-    prompt_length: int  # how many of its tokens come before the text
-    tokens: tuple[int, ...]  # of the text
+    prompt_length: int  # number of the prompt's tokens before the text
+    tokens: tuple[int, ...]  # tokens of the text
     truncated: bool  # whether the end of the prompt or of the text is left out
 
     @classmethod
     def of(
         cls, codec: TextCodec, window: int, context: Sequence[int], text: str, max_context_tokens: int | None
     ) -> PromptedText:
-        """Put a text after the beginning of its context (token ids), as much as fits into the window."""
+        """Put a text after the part of its context (token ids) that fits into the window."""
         tokens = codec.encode((" " if context else "") + text.strip())
         beginning = context[:max_context_tokens]
         prompt = codec.prompt(beginning)
-        truncated = len(beginning) < len(context) or len(prompt) + len(tokens) > window
-        truncated = truncated or len(tokens) > MAX_TEXT_TOKENS
+        context_cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window
+        truncated = context_cut or len(tokens) > MAX_TEXT_TOKENS
         tokens = tokens[: min(window - 1, MAX_TEXT_TOKENS)]
         prompt_length = min(len(prompt), window - len(tokens))
         return cls(tuple(prompt[: window - 1]), prompt_length, tuple(tokens), truncated)
@@ -63,13 +63,13 @@ class PromptedText:
 def in_and_out_of_context(
     model: CausalLanguageModel, pairs: Iterable[ContextAndText], max_context_tokens: int | None
 ) -> Iterator[tuple[ContextAndText, LogProbability]]:
-    """Yield each of different (context, text) with the log probability of the text with the context and alone.
+    """Yield each different (context, text) with the log probability of the text with the context and alone.
 
-    Neither is less than that of a uniform guess. Args as for :func:`log_probabilities`.
+    Both are at least the log probability of a uniform guess. Args are those of :func:`log_probabilities`.
     """
     least = -math.log(model.vocabulary)
     alone: dict[str, float] = {}
-    in_order = sorted(pairs)  # pairs of one context together
+    in_order = sorted(pairs)  # Pairs of the same context stand together.
     for start in range(0, len(in_order), CHUNK_SIZE):
         chunk = in_order[start : start + CHUNK_SIZE]
         new_texts = dict.fromkeys(("", text) for _, text in chunk if text not in alone)
@@ -89,11 +89,11 @@ def log_probabilities(
     """Yield each different (context, text) with the mean log probability of the text given the context.
 
     Args:
-        model: the language model; it remembers the contexts of earlier calls.
-        pairs: contexts with texts; after a blank context a text has begun with begin-of-text alone.
-        pass_tokens: most tokens of the texts of a forward pass, or one text; halved where memory runs out. None:
-            as suits the device.
-        max_context_tokens: of the beginning of each context that are used; None: as many as fit the window.
+        model: the language model; it keeps the contexts of earlier calls.
+        pairs: contexts with texts; a text after a blank context follows begin-of-text alone.
+        pass_tokens: most tokens of texts in a forward pass, which has at least one text; halved where memory runs
+            out. None for the device's default.
+        max_context_tokens: number of a context's first tokens to use; None for as many as fit the window.
     """
     encode_context = cache(model.codec.encode_context)
     pairs_of: dict[PromptedText, list[ContextAndText]] = {}
@@ -125,8 +125,7 @@ def _run(
         most = min(model.pack_tokens, pass_tokens)
         packs = [pack for prompt in prompts for pack in _packs(by_prompt[prompt], most)]
         for batch in _pack_batches(packs, pass_tokens):
-            prompts_of_packs = [pack.texts[0].prompt for pack in batch]
-            cached = [prompt[: lengths[prompt] - 1] for prompt in prompts_of_packs]
+            cached = [prompt[: lengths[prompt] - 1] for prompt in (pack.texts[0].prompt for pack in batch)]
             with exclusive(model.model), ordinary_mode():
                 prefilled = model.prefill(cached, model.prompts, room=len(batch[0].tokens))
                 means = _run_packs(batch, model, prefilled)
@@ -134,12 +133,12 @@ def _run(
 
 
 def _prompt_batches(lengths: dict[tuple[int, ...], int], room: int) -> Iterator[list[tuple[int, ...]]]:
-    """Yield prompts whose texts are run together, the longest first, in ``room`` tokens."""
+    """Yield batches of prompts that share a cache of ``room`` tokens, the longest prompts first."""
     waiting = sorted(lengths, key=lengths.__getitem__, reverse=True)
     while waiting:
         longest = lengths[waiting[0]]
         count = max(1, room // longest)
-        # All have as many slots as the longest prompt: far shorter ones would leave most of theirs empty.
+        # Each has as many slots as the longest prompt; a far shorter prompt would leave most of them empty.
         prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT_PROMPT]
         yield prompts
         waiting = waiting[len(prompts) :]
@@ -149,17 +148,15 @@ def _prompt_batches(lengths: dict[tuple[int, ...], int], room: int) -> Iterator[
 class _Pack:
     """Texts after the same prompt in one row; they attend to the prompt, but not to each other.
 
-    The row begins with the prompt's last token, which predicts the first token of every text, and goes on with
-    each text but its last token, which predicts nothing. The tokens before are in the cache.
+    The row begins with the prompt's last token, which predicts the first token of every text. Then follows each
+    text without its last token, which predicts nothing. The earlier tokens of the prompt are cached.
     """
 
     texts: Sequence[PromptedText]
-    past: int  # cached tokens before the row
+    past: int  # number of cached tokens before the row
     tokens: list[int]  # ids of the row
-    positions: list[int]  # of each token of the row
-    branches: list[
-        int
-    ]  # number of each token's text, from 1; branch 0, the prompt's last token, is visible to all
+    positions: list[int]  # position of each token of the row
+    branches: list[int]  # for each token the number of its text, from 1; 0 for the prompt's last token
     predictors: list[int]  # for each token of each text the index in the row of the token before it
 
     @classmethod
@@ -177,7 +174,7 @@ class _Pack:
 
 
 def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
-    """Pack texts of one prompt: at most ``most`` tokens together, or one longer text."""
+    """Pack texts of one prompt, each time at most ``most`` tokens or one longer text."""
     packs: list[list[PromptedText]] = []
     room = 0
     for text in sorted(texts, key=lambda text: (text.prompt_length, len(text.tokens))):
@@ -190,7 +187,7 @@ def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
 
 
 def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
-    """Yield packs of one forward pass, longest first: at most ``most`` tokens, no more padding than tokens."""
+    """Yield the packs of each forward pass, longest first: ``most`` tokens, and no more padding than tokens."""
     batch: list[_Pack] = []
     for pack in sorted(packs, key=lambda pack: len(pack.tokens), reverse=True):
         tokens = sum(len(other.tokens) for other in [*batch, pack])
@@ -205,7 +202,7 @@ def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
 def _run_packs(
     packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache
 ) -> list[tuple[PromptedText, float]]:
-    """Return each text with its mean log probability, given a cache with the prompt of each pack."""
+    """Return each text with its mean log probability; ``prompts`` has a row for each pack."""
     texts = [text for pack in packs for text in pack.texts]
     hidden = _predicting_states(packs, model, prompts)
     values = model.log_probabilities(hidden, model.tensor(flat([text.tokens for text in texts]))).double().cpu()
@@ -214,7 +211,7 @@ def _run_packs(
 
 
 def _predicting_states(packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache) -> Tensor:
-    """Run the model over packs; return the hidden states before each token of all texts, (tokens, hidden size)."""
+    """Return the hidden state before each token of all texts, (tokens, hidden size)."""
     lengths, past = [len(pack.tokens) for pack in packs], [[pack.past] for pack in packs]
     batch = model.packed_batch(lengths, past, prompts, branches=[pack.branches for pack in packs])
     tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])

@@ -1,4 +1,4 @@
-"""Loading the models that names stand for; code of a model's own never runs."""
+"""Load models by their names; a model's own code never runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
-# One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
+# Only one thread loads, so that a model is loaded once; transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
-NLI_LABELS = ("contradiction", "entailment", "neutral")  # of the classes of NLI models that ship, in order
+NLI_LABELS = ("contradiction", "entailment", "neutral")  # Classes of the NLI models that ship, in order.
 _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",
     "entailment_model": "AutoModelForSequenceClassification",
@@ -40,9 +40,9 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     Threads that ask at the same time wait for one load. Ready-made models are not kept.
 
     Args:
-        setting: that names the model: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
+        setting: the setting of the model: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
         models: all models, and their number type.
-        runtime: its device, the store's folder for unpacked models, and where progress is reported.
+        runtime: device, store for unpacked models, and progress reports.
 
     Returns:
         A ``SentenceTransformer``, a ``CausalLanguageModel``, or the pair of an NLI model and its tokenizer.
@@ -58,17 +58,17 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     with loading_lock:
         if key not in _loaded or _loaded[key][0] != locate(spec):
             model = _load(setting, spec, dtype, runtime)
-            _loaded[key] = locate(spec), model  # the revision of a Hub model may be known only now
+            _loaded[key] = locate(spec), model  # Loading may have made a Hub model's revision known.
         return _loaded[key][1]
 
 
 def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     model = load_model(setting, spec, dtype, runtime)
-    if setting != "language_model":
-        return model
-    from mars_score.models.causal_lm import CausalLanguageModel
+    if setting == "language_model":
+        from mars_score.models.causal_lm import CausalLanguageModel
 
-    return CausalLanguageModel(*model)
+        return CausalLanguageModel(*model)
+    return model
 
 
 def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
@@ -78,7 +78,7 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
         setting: as for :func:`shared_model`.
         spec: as for :func:`locate`; a ready-made model is returned as it is.
         dtype: name of torch's number type, or ``"auto"``.
-        runtime: its device, the store's folder for unpacked models, and where progress is reported.
+        runtime: device, store for unpacked models, and progress reports.
 
     Returns:
         A ``SentenceTransformer`` for ``"encoder"``, else the pair of a model and its tokenizer.
@@ -120,8 +120,8 @@ def _load_difference(
 ) -> tuple[PrefixClassifier, Any]:
     """Load a shipped NLI model and its tokenizer from the encoder in ``folder``.
 
-    ``research/entailment/train.py`` makes the files: the product of two thin matrices is added to the weight of a
-    linear layer (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9); norms and classifier are whole.
+    ``research/entailment/train.py`` writes the files: norms and classifier, and two thin matrices for each linear
+    layer, whose product is added to the weight (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9).
     """
     import torch
     from safetensors.torch import load_file
@@ -131,7 +131,7 @@ def _load_difference(
     from mars_score.models.nli import PrefixClassifier
 
     verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # the encoder's pooler is left out
+    logging.set_verbosity_error()  # Else transformers reports the missing pooler.
     try:
         encoder = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
     finally:
@@ -166,7 +166,7 @@ def no_bars() -> Iterator[None]:
 
 @contextmanager
 def _loading(spec: Any) -> Iterator[None]:
-    """Leave the torch modes of the caller, hide progress bars, and raise one class of errors."""
+    """Leave the torch modes of the caller, hide progress bars, and raise ModelUnavailableError alone."""
     try:
         with no_bars(), ordinary_mode():
             yield

@@ -16,15 +16,15 @@ from mars_score.rows import Entailment
 
 Sentences = tuple[str, str]  # premise and hypothesis
 BATCH_SIZE = 16
-_PACKED_TOKENS = 384  # most tokens of the hypotheses that stand in one sequence with their premise
-_PADDING = -1  # block of a token that only fills a sequence
+_PACKED_TOKENS = 384  # Most tokens of hypotheses in a sequence with their premise.
+_PADDING = -1  # Block of padding.
 
 
 class NliModel:
-    """A classifier and its tokenizer: a sequence classifier, or a :class:`PrefixClassifier`.
+    """A sequence classifier or a :class:`PrefixClassifier`, and its tokenizer.
 
     Raises:
-        UnsupportedModelError: the classes of the model are not named entailment and contradiction.
+        UnsupportedModelError: the model has no classes named entailment and contradiction.
     """
 
     def __init__(self, model: Any, tokenizer: Any, batch_size: int | None = None) -> None:
@@ -36,10 +36,10 @@ class NliModel:
         self._batch = BatchSize(batch_size or BATCH_SIZE)
 
     def entails(self, pairs: Iterable[Sentences]) -> Iterator[tuple[Sentences, Entailment]]:
-        """Yield each different pair with its probabilities; what is beyond the model's window is left out.
+        """Yield each different pair with its probabilities; a pair that is too long for the window is cut.
 
-        That is the end of the longer text. A prefix classifier takes three quarters of the window of a premise,
-        so that it is the same for all hypotheses, and what is left of a hypothesis.
+        The end of the longer text is left out. For a prefix classifier a premise has at most three quarters of the
+        window, so that it is the same for all hypotheses, and a hypothesis has the rest.
         """
         different = dict.fromkeys(pairs)
         if not self._is_prefix:
@@ -62,7 +62,7 @@ class NliModel:
         return [Entailment(*row) for row in probabilities.tolist()]
 
     def _groups(self, pairs: Iterable[Sentences]) -> list[_Group]:
-        """Group different pairs by premise; of many hypotheses each group has a part."""
+        """Group different pairs by premise; many hypotheses of a premise make several groups."""
         groups: list[_Group] = []
         for premise, same_premise in groupby(sorted(pairs), key=lambda pair: pair[0]):
             ids = self._ids(premise, 3 * self._window // 4)
@@ -90,7 +90,7 @@ class NliModel:
 
 
 class _Group(NamedTuple):
-    """Pairs of one premise, as token ids."""
+    """Pairs of the same premise, with token ids."""
 
     pairs: list[Sentences]
     premise: list[int]
@@ -98,7 +98,7 @@ class _Group(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """The number of all token ids."""
+        """Number of all token ids."""
         return len(self.premise) + sum(map(len, self.hypotheses))
 
 
@@ -120,10 +120,10 @@ class Packed(NamedTuple):
     """Sequences of a premise and its hypotheses.
 
     Attributes:
-        ids: of the tokens, (sequences, tokens).
-        blocks: 0 for a token of the premise, then the number of its hypothesis from 1, or -1 for padding.
-        positions: of the tokens, from 0.
-        starts: sequence and token at which each hypothesis begins, (hypotheses, 2), in the order of the groups.
+        ids: token ids, (sequences, tokens).
+        blocks: 0 for a token of the premise, the number from 1 of a token's hypothesis, or -1 for padding.
+        positions: positions of the tokens, from 0.
+        starts: sequence and index of each hypothesis's first token, (hypotheses, 2), in the order of the groups.
     """
 
     ids: Tensor
@@ -135,7 +135,7 @@ class Packed(NamedTuple):
 def pack(
     groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]], pad_id: int, device: Any = "cpu"
 ) -> Packed:
-    """Put each premise and its hypotheses, token ids with their special tokens, into one sequence."""
+    """Pack each premise and its hypotheses (token ids with special tokens) into a sequence."""
     length = max(len(premise) + sum(map(len, hypotheses)) for premise, hypotheses in groups)
     ids = torch.full((len(groups), length), pad_id)
     blocks = torch.full_like(ids, _PADDING)
@@ -156,11 +156,11 @@ def pack(
 
 
 class PrefixClassifier(nn.Module):
-    """A BERT or MPNet encoder, and a classifier of the first token of each hypothesis; it encodes a premise once.
+    """A BERT or MPNet encoder with a classifier of each hypothesis's first token; it encodes a premise once.
 
     Tokens of the premise attend to the premise alone; tokens of a hypothesis attend to the premise and to
-    themselves. So the hypotheses of a premise stand in one sequence, and none changes what is computed for
-    another. The positions of each hypothesis follow those of the premise.
+    themselves. So the hypotheses of a premise share a sequence, and none affects the logits of another. The
+    positions of each hypothesis follow those of the premise.
 
     Args:
         encoder: a ``BertModel`` or ``MPNetModel``.
@@ -191,16 +191,16 @@ class PrefixClassifier(nn.Module):
         return logits
 
     def set_number_type(self, dtype: torch.dtype) -> None:
-        """Let the model compute in a number type, but the first layer and the classifier at least in float32.
+        """Let the model compute in a number type, but its first layer and classifier at least in float32.
 
-        These are small, and it is their rounding by which probabilities change most.
+        These two are small, and their rounding changes probabilities most.
         """
         self.to(torch.promote_types(dtype, torch.float32))
         for layer in self.encoder.encoder.layer[1:]:
             layer.to(dtype)
 
     def _attention_mask(self, packed: Packed, dtype: torch.dtype) -> Tensor:
-        """Return what is added to attention: which tokens see which, and MPNet's bias by their distance."""
+        """Return the mask of unseen tokens, plus MPNet's bias by the distance of two tokens."""
         seeing, seen = packed.blocks[:, :, None], packed.blocks[:, None, :]
         unseen = ((seen != 0) & (seen != seeing))[:, None]
         mask = torch.zeros_like(unseen, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)

@@ -1,8 +1,8 @@
-"""How models are run: where, by one thread at a time, outside the caller's torch modes, in batches that fit.
+"""Run models on a device, in one thread at a time, outside the caller's torch modes, in batches that fit.
 
 Importing this module is light: torch is imported by the functions that need it. A process that is forked after
-scoring computes with one thread: OpenMP's threads do not live on in it, and torch would wait for them for ever. A
-model on a GPU cannot be used in it at all; use "spawn".
+scoring computes with one thread, since OpenMP's threads are not forked and torch would wait for them for ever. It
+cannot use a model on a GPU at all; use "spawn" for that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Memory for cached keys and values: on a CPU this much, on a GPU this share of what is free, since planning needs
+# Memory for cached keys and values: a fixed size on a CPU, a share of the free memory on a GPU. Planning needs
 # about as much again as the cache.
 CPU_CACHE_BYTES = 2**30
 FREE_SHARE = 0.3
@@ -38,15 +38,15 @@ FREE_SHARE = 0.3
 
 @dataclass(frozen=True)
 class Runtime:
-    """What all parts of a scorer have in common besides its settings; batch sizes are positive integers."""
+    """Options that all parts of a scorer share besides its settings; batch sizes are positive integers."""
 
-    # Jobs or texts per forward pass of the language model, at most; None: chosen from device and free memory.
+    # Most jobs or texts per forward pass of the language model; None to choose by device and free memory.
     batch_size: int | None = None
-    encoder_batch_size: int | None = None  # texts per forward pass of the sentence encoder, at most; None: 32
-    device: str | None = None  # where models run; None: CUDA if there is one, else the CPU
-    # Where results are saved; its folder also holds converted models.
+    encoder_batch_size: int | None = None  # most texts per forward pass of the sentence encoder; None for 32
+    device: str | None = None  # device of the models; None for CUDA if it is available, else the CPU
+    # Saves results; its folder also holds converted models.
     store: ResultStore = field(default_factory=lambda: ResultStore(None))
-    # Called as ``progress(stage, done, total)``, also with 0 done as a stage begins; None: no reports.
+    # Called as ``progress(stage, done, total)``, first with 0 done; None for no reports.
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -56,12 +56,12 @@ class Runtime:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-            object.__setattr__(self, name, int(value))  # NumPy's integers cannot be written as JSON
+            object.__setattr__(self, name, int(value))  # NumPy's integers cannot be written as JSON.
 
     def reported(
         self, stage: str, compute: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T]
     ) -> Iterator[R]:
-        """Yield what ``compute`` yields for items; report progress before the first and after the use of each."""
+        """Yield the results of ``compute``; report progress before the first and after the use of each."""
         self.report(stage, 0, len(items))
         for done, result in enumerate(compute(items), 1):
             yield result
@@ -74,10 +74,10 @@ class Runtime:
 
 
 def pick_device(device: str | None) -> str:
-    """Return the given device, else CUDA where there is one, else the CPU.
+    """Return the device, or if None CUDA if it is available, else the CPU.
 
     Raises:
-        ValueError: the device is not available here.
+        ValueError: the device is not available.
     """
     import torch
 
@@ -91,7 +91,7 @@ def check_device(device: str | None) -> None:
     """Check that a device is available, without initialising CUDA, so that processes may be forked.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the device is not available.
     """
     if device in (None, "cpu"):
         return
@@ -109,16 +109,16 @@ def check_device(device: str | None) -> None:
 
 @cache
 def number_type(dtype: str, device: str | None) -> str:
-    """Return the name of torch's number type; for ``"auto"`` the one that is fast on a device.
+    """Return the name of torch's number type; ``"auto"`` is the type that is fast on a device.
 
-    That is bfloat16 on a CPU that multiplies it (AMX, AVX-512 BF16) and on a GPU that does, else float32.
+    That is bfloat16 on a GPU or CPU that multiplies it (AMX, AVX-512 BF16), else float32.
 
     Args:
         dtype: ``"auto"``, or a name, which is returned.
         device: as for :func:`pick_device`.
 
     Raises:
-        ValueError: the device is not available here.
+        ValueError: the device is not available.
     """
     if dtype != "auto":
         return dtype
@@ -128,18 +128,18 @@ def number_type(dtype: str, device: str | None) -> str:
     if kind == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     elif kind == "cpu":
-        able: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older versions do not say
+        able: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # Older versions lack it.
         fast = bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return "bfloat16" if fast else "float32"
 
 
 def position_limit(model: Any) -> int | None:
-    """Return how many positions tokens can take, special ones included; None if the model has no such limit.
+    """Return the largest number of tokens, special ones included; None if the model has no limit.
 
-    RoBERTa and its relatives count positions from the id of the padding token on: the first ones are never used.
+    RoBERTa and similar models count positions from the padding token's id on, so the first ones are never used.
     """
     positions = getattr(model.config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions < 1:  # relative positions
+    if not isinstance(positions, int) or positions < 1:  # Positions are relative.
         return None
     tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
     paddings = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
@@ -163,12 +163,12 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
         yield
 
 
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # a lock for each model in use
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # A lock for each model in use.
 _locks_lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Forget the locks of threads that do not live on in a forked process, and compute with one thread."""
+    """Forget the locks of threads that do not exist in a forked process, and compute with one thread."""
     global _locks_lock
     _locks_lock = threading.Lock()
     _locks.clear()
@@ -184,7 +184,7 @@ if hasattr(os, "register_at_fork"):
 def exclusive(model: Any) -> Iterator[None]:
     """Keep a model for this thread, without dropout; re-entrant. Its modules' modes are restored afterwards.
 
-    A generator takes a model, and :func:`ordinary_mode`, for each batch, and yields outside of both: values are
+    A generator enters this and :func:`ordinary_mode` for each batch, and yields outside of both. So values are
     saved and reported in the caller's modes, other threads may run the model meanwhile, and a generator that is
     not exhausted, as after Ctrl-C, leaves nothing to be undone.
     """
@@ -207,7 +207,7 @@ def exclusive(model: Any) -> Iterator[None]:
 def set_passive_omp_wait() -> None:
     """Let OpenMP's threads sleep while they wait, rather than spin at other processes' expense.
 
-    Only in a process of MARS's own, and before torch is imported.
+    Call this only in a process that MARS started, before torch is imported.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -217,7 +217,7 @@ _limiting_blas = threading.Lock()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let NumPy multiply in one thread: a row's matrices are so small that several would only wait."""
+    """Let NumPy multiply in one thread; a row's matrices are so small that more threads would only wait."""
     with _limiting_blas, _blas().limit(limits=1):
         yield
 
@@ -233,7 +233,7 @@ def _blas() -> Any:
 
 
 def cache_bytes(device: torch.device) -> int:
-    """Return how many bytes the cached keys and values of a batch may take."""
+    """Return the largest size in bytes of a batch's cached keys and values."""
     import torch
 
     if device.type == "cuda":
@@ -244,9 +244,10 @@ def cache_bytes(device: torch.device) -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether memory ran out in torch (which has no exception class for that on the CPU) or in Python."""
+    """Tell whether memory ran out, in Python or in torch."""
     import torch
 
+    # torch has no exception class for this on the CPU.
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
@@ -258,7 +259,7 @@ class BatchSize:
 
     @contextmanager
     def attempt(self, most: int) -> Iterator[int]:
-        """Give a size, at most ``most``; if memory runs out in the block, halve it and go on after the block."""
+        """Yield a size, at most ``most``; if memory runs out in the block, halve the size and leave the block."""
         size = min(self.size, most)
         try:
             yield size
@@ -270,13 +271,7 @@ class BatchSize:
     def map(
         self, work: Callable[[list[T]], Sequence[R]], items: Iterable[T], length: Callable[[T], int]
     ) -> Iterator[tuple[T, R]]:
-        """Yield each item with its result, the longest items first.
-
-        Args:
-            work: computes the results of a batch of items of similar length.
-            items: any.
-            length: of an item.
-        """
+        """Yield each item with its result, the longest first; ``work`` gets batches of items of similar length."""
         waiting = sorted(items, key=length, reverse=True)
         while waiting:
             with self.attempt(len(waiting)) as size:

