@@ -44,19 +44,19 @@ class Tagger:
             docs = self._pipeline().pipe(different, batch_size=_BATCH_SIZE)
             return {text: _tagged_words(doc) for text, doc in zip(different, docs, strict=True)}
 
-    def lower_words(self, texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Split each different text into the same words, lower-cased, without tagging them.
+    def words(self, texts: Iterable[str], *, lower: bool = True) -> dict[str, tuple[str, ...]]:
+        """Split each different text into the same words, lower-cased or as they are, without tagging them.
 
         Texts are long and share most words: one string object for each different word keeps them small.
 
         Raises:
             PipelineMissingError: as for :meth:`tag`.
         """
-        different = list(dict.fromkeys(texts))
+        different, cased = list(dict.fromkeys(texts)), str.lower if lower else str
         with _loading_or_using:
             docs = self._pipeline().tokenizer.pipe(different)
             return {
-                text: tuple(sys.intern(str(token.text).lower()) for token in doc if not token.is_space)
+                text: tuple(sys.intern(cased(token.text)) for token in doc if not token.is_space)
                 for text, doc in zip(different, docs, strict=True)
             }
 
