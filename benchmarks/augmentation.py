@@ -106,8 +106,8 @@ def _make_jobs(infiller: BatchedInfiller, pairs: Sequence[tuple[str, str]]) -> d
     tagger, config = Tagger(), infiller.config
     references = [reference for _, reference in pairs]
     tagged = tagger.tag(references)
-    context_words = tagger.lower_words(context for context, _ in pairs)
-    idf = Idf.count(tagger.lower_words(references).values())
+    context_words = tagger.words(context for context, _ in pairs)
+    idf = Idf.count(tagger.words(references).values())
     jobs = {}
     for (context, _), reference in zip(pairs, references, strict=True):
         for _, template in make_templates(reference, tagged[reference], context_words[context], idf, config):

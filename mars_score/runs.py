@@ -36,6 +36,7 @@ from mars_score.workers import in_processes
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
+    from mars_score.settings import Settings
 
 Action = Literal["score", "augment"]
 # Columns of the output.
@@ -268,7 +269,7 @@ class Run:
     def check(self, out: str | None) -> None:
         """Check all rows, and that ``out`` can hold them, before any model is loaded; also count IDF."""
         settings = self._scorer.settings
-        counter = _IdfCounter(Tagger(settings.language))
+        counter = _IdfCounter(settings)
         writable = None if out is None else Writable(out, ADDED[self._action.name], self._results.parent)
         for chunk in self._input.chunks(_CHECKED_TOGETHER):
             if writable is not None:
@@ -359,15 +360,16 @@ class Run:
 class _IdfCounter:
     """Counts IDF over texts that come in parts."""
 
-    def __init__(self, tagger: Tagger) -> None:
-        self._tagger = tagger
+    def __init__(self, settings: Settings) -> None:
+        self._tagger = Tagger(settings.language)
+        self._lower = isinstance(settings.config, PaperConfig) and settings.config.lower_words
         self._known: set[bytes] = set()  # digests of the texts so far
         self._frequencies: Counter[str] = Counter()
 
     def add(self, texts: Iterable[str]) -> None:
         new = {key: text for text in texts if (key := digest(text)) not in self._known}
         self._known.update(new)
-        for words in self._tagger.lower_words(new.values()).values():
+        for words in self._tagger.words(new.values(), lower=self._lower).values():
             self._frequencies.update(set(words))
 
     @property

@@ -113,7 +113,10 @@ SETTING_NAMES = tuple(dict.fromkeys(setting.name for group in GROUPS.values() fo
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # of MarsScorer
 # Settings that have no effect if all of these others have this value, or have no effect themselves.
 _NEEDS: tuple[tuple[Sequence[str], Mapping[str, Any]], ...] = (
-    (("mask_ratio_step", "pos_weights", "idf_corpus", "planner", "sigma", "q"), {"max_mask_ratio": 0}),
+    (
+        ("mask_ratio_step", "pos_weights", "idf_corpus", "lower_words", "planner", "sigma", "q"),
+        {"max_mask_ratio": 0},
+    ),
     ([name for name in SETTING_NAMES if name.startswith("plan_")], {"planner": "none"}),
     (("max_context_tokens", "context_weight"), {"use_context": False}),
     (("max_context_tokens", "likelihood_words", "max_pmi", "log_p_weight"), {"likelihood_weight": 0}),

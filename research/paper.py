@@ -1,7 +1,7 @@
 """Published figures beside ours: the tables of docs/paper.md and research/other_papers.md.
 
     python -m research.paper                       # prints both pages with their tables made anew; needs no models
-    python -m research.paper measure RATED_FOLDER  # runs the models and writes research/paper.json, in an hour
+    python -m research.paper measure RATED_FOLDER  # runs the models and writes research/paper.json, in two hours
     python -m research.paper example               # measures the examples of docs/paper.md alone, in minutes
     python -m research.paper choices RATED_FOLDER  # measures what differs from the paper, in minutes
 

@@ -137,6 +137,7 @@ MASKING = {
     "IDF of one reference alone": Choice({"idf_corpus": ["one"]}),
     **({"IDF by wordfreq": Choice(change=idf_of_wordfreq)} if find_spec("wordfreq") else {}),
     "W_max may be 0": Choice(change=no_least_budget),
+    "words as they are written": Choice({"lower_words": False}),
     "proper nouns weigh 1": Choice({"pos_weights": {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0}}),
 }
 CHOICES = {
@@ -168,9 +169,9 @@ def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
     config, tagger = cast(PaperConfig, resolve_settings("mini", "paper", **settings).config), Tagger()
     pairs = dict.fromkeys((row.context, text) for row in rated.rows for text in row.references)
     words = tagger.tag(text for _, text in pairs)
-    context_words = tagger.lower_words(context for context, _ in pairs)
+    context_words = tagger.words((context for context, _ in pairs), lower=config.lower_words)
     with choice.change():
-        idf = Idf.count(tagger.lower_words(config.idf_corpus or ()).values())
+        idf = Idf.count(tagger.words(config.idf_corpus or (), lower=config.lower_words).values())
         return {
             (context, text): [
                 str(template)

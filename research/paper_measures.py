@@ -217,8 +217,8 @@ def example() -> dict[str, Any]:
     scored = scorer.row_scores(rows)
     tagger, config = Tagger(), cast(PaperConfig, scorer.settings.config)
     tagged = tagger.tag([reference])[reference]
-    lower, context_words = ([*words] for words in tagger.lower_words([reference, context]).values())
-    idf, shared = Idf.count(tagger.lower_words(corpus).values()), shared_with_context(lower, context_words)
+    lower, context_words = ([*words] for words in tagger.words([reference, context]).values())
+    idf, shared = Idf.count(tagger.words(corpus).values()), shared_with_context(lower, context_words)
     words = {
         "part of speech": [word.pos for word in tagged],
         "IDF": [idf[word] for word in lower],

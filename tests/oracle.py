@@ -58,10 +58,10 @@ def oracle_templates(rows, config: PaperConfig, tagger: Tagger) -> list[list[tup
     """Of rows ``(candidate, references, context)`` each prepared reference and its templates."""
     prepared = [[text.strip() for text in row[1]] for row in rows]  # without URLs and hashtags
     corpus = config.idf_corpus or [text for texts in prepared for text in texts]
-    idf = Idf.count(tagger.lower_words(corpus).values())
+    idf = Idf.count(tagger.words(corpus, lower=config.lower_words).values())
     templates = []
     for (_, _, context), texts in zip(rows, prepared, strict=True):
-        [context_words] = tagger.lower_words([context]).values()
+        [context_words] = tagger.words([context], lower=config.lower_words).values()
         tagged = tagger.tag(texts)
         made = [make_templates(text, tagged[text], context_words, idf, config) for text in texts]
         templates.append([(text, [t for _, t in pairs]) for text, pairs in zip(texts, made, strict=True)])

@@ -35,6 +35,7 @@ PAPER = {
     "mask_ratio_step": 0.1,
     "pos_weights": {"ADJ": 4.0},
     "idf_corpus": ["A b."],
+    "lower_words": False,
     "strip_urls_hashtags": False,
     "planner": "self",
     "plan_step": 0.03,

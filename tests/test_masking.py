@@ -66,7 +66,7 @@ def test_only_whitespace_lies_outside_the_words(tagger):
             assert not any(character.isspace() for character in word)
     assert tagged.keys() == set(ODD_TEXTS)
     lower = {text: tuple(word.lower() for word in words_of(text, words)) for text, words in tagged.items()}
-    assert tagger.lower_words(ODD_TEXTS) == lower
+    assert tagger.words(ODD_TEXTS) == lower
 
 
 def test_tags_depend_on_their_text_alone(tagger):
@@ -74,7 +74,7 @@ def test_tags_depend_on_their_text_alone(tagger):
     texts += ["A much longer text " * number for number in range(1, 90, 11)]
     together = tagger.tag(texts)
     assert [tagger.tag([text])[text] for text in texts] == [*together.values()]
-    assert pickle.loads(pickle.dumps(tagger)).lower_words(["Don't!"]) == {"Don't!": ("do", "n't", "!")}
+    assert pickle.loads(pickle.dumps(tagger)).words(["Don't!"]) == {"Don't!": ("do", "n't", "!")}
     (words,) = tagger.tag(["The small dog barks very loudly in London."]).values()
     assert " ".join(word.pos for word in words) == "DET ADJ NOUN VERB ADV ADV ADP PROPN PUNCT"
 
@@ -84,12 +84,12 @@ def test_a_very_long_run_is_one_word(tagger, run):
     """spaCy would take minutes; and no text is too long."""
     ((text, words),) = tagger.tag([f"so {run} it is"]).items()
     assert words_of(text, words) == ["so", run, "it", "is"]
-    assert [len(words) for words in tagger.lower_words(["!" * 1000, "!" * 1001]).values()] == [1000, 1]
+    assert [len(words) for words in tagger.words(["!" * 1000, "!" * 1001]).values()] == [1000, 1]
 
 
 def test_each_different_text_is_split_once(tagger):
-    assert list(tagger.tag(["a", "b", "a"])) == list(tagger.lower_words(["a", "b", "a"])) == ["a", "b"]
-    first, second = tagger.lower_words(["the Cat", "a cat"]).values()
+    assert list(tagger.tag(["a", "b", "a"])) == list(tagger.words(["a", "b", "a"])) == ["a", "b"]
+    first, second = tagger.words(["the Cat", "a cat"]).values()
     assert first[1] is second[1]
 
 
@@ -385,6 +385,20 @@ def test_priorities_and_masks_by_hand():
     assert masked_words(words, template) == [1, 5]
 
 
+@pytest.mark.parametrize(("lower_words", "expected"), [(True, "The ____ sat"), (False, "____ Cat sat")])
+@pytest.mark.parametrize(
+    ("corpus", "context"), [(["A cat.", "My cat.", "The end.", "Rain."], ""), (["Rain."], "the")]
+)
+def test_words_are_compared_lower_cased_or_as_they_are_written(tagger, corpus, context, lower_words, expected):
+    """By IDF "cat" is in more texts than "Cat"; and what is shared with the context is masked last."""
+    config = PaperConfig(max_mask_ratio=0.4, mask_ratio_step=0.4, pos_weights={}, lower_words=lower_words)
+    ((text, words),) = tagger.tag(["The Cat sat"]).items()
+    idf = Idf.count(tagger.words(corpus, lower=lower_words).values())
+    [context_words] = tagger.words([context], lower=lower_words).values()
+    [(_, template)] = make_templates(text, words, context_words, idf, config)
+    assert str(template) == expected
+
+
 @pytest.mark.parametrize(
     ("max_ratio", "step", "ratios"),
     [
@@ -420,6 +434,6 @@ def test_budgets_are_free_of_float_noise(ratio):
 def test_templates_of_real_texts(tagger, text, context, overrides, first, last):
     config = PaperConfig(**{"max_mask_ratio": 0.6, **overrides})
     (words,) = tagger.tag([text]).values()
-    context_words = tagger.lower_words([context])[context]
+    context_words = tagger.words([context])[context]
     templates = make_templates(text, words, context_words, idf_of((text, words)), config)
     assert (str(templates[0][1]), str(templates[-1][1])) == (first, last)

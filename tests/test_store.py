@@ -126,6 +126,12 @@ CASES = [
         max_mask_ratio=0.9,
         idf_corpus=["The took her.", "Took the.", "Her took.", "Rain."],
     ),
+    *each(
+        {**MASKED, "idf_corpus": ["The bus.", "The car.", "the dog by it."]},
+        "infills",
+        "encodings",
+        lower_words=False,
+    ),
     *each(PLANNED, "infills", plan_step=0.51, plan_iterations=2, plan_temperature=1.2, plan_norm_exponent=1.5),
     *each(PLANNED, "infills", plan_fusion=0.9),
     *each(MASKED, "encodings", encoder=OTHER),

@@ -17,7 +17,7 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
@@ -68,6 +68,24 @@ def causal_tokenizer(adds_bos: bool = False) -> PreTrainedTokenizerFast:
     end = "<|endoftext|>"
     tokens = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), end)
     return PreTrainedTokenizerFast(tokenizer_object=_byte_level_bpe(512, [end]), **tokens, add_bos_token=adds_bos)
+
+
+# What a tokenizer does to a text first, by which some characters become no token at all.
+DROPPING = {
+    "variation selectors": normalizers.Replace(Regex("[\ufe00-\ufe0f]"), ""),
+    "marks": normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()]),
+    "invisible characters": normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False
+    ),
+    "all but ASCII": normalizers.Replace(Regex("[^\\x00-\\x7f]"), ""),
+}
+
+
+def dropping_tokenizer(dropped: str) -> PreTrainedTokenizerFast:
+    """As ``causal_tokenizer``, but without the characters of an entry of ``DROPPING``."""
+    tokenizer = copy.deepcopy(causal_tokenizer())
+    tokenizer.backend_tokenizer.normalizer = DROPPING[dropped]
+    return tokenizer
 
 
 @functools.cache

@@ -92,7 +92,7 @@ class _Run:
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.config.sigma) for job in jobs)
         self._prompts = Prompts(capacity * self.model.token_bytes)  # Keeps the last prompt for the next job.
-        # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
+        # A job whose current blank no text follows has nothing to plan towards. Such jobs wait in a smaller batch
         # until it is full or no other job is left.
         self._planned = drafter.config.planner == "self"
         with ordinary_mode():
@@ -143,14 +143,15 @@ class _Run:
 
     def _place(self, state: JobState, source: KeyValueCache, row: int) -> None:
         """Add a job to the batch for its next blank, and copy the row of a cache that holds its tokens."""
-        batch = self._tail if self._planned and not state.blank.block else self._main
+        batch = self._tail if self._planned and not state.future else self._main
         while not batch.room:
             self._advance(batch)
         batch.add(state, source, row)
 
     def _advance(self, batch: JobBatch) -> None:
         """Write a token for each job; if a draft is long enough, keep a prefix and go to the next blank."""
-        self.drafter.write(batch, plan=self._planned and batch is self._main)
+        plan = self._planned and batch is self._main
+        self.drafter.write(batch, plan=plan)
         drafted = self.drafter.finished_drafts(batch)
         self.drafter.select_prefix(batch, drafted)
         for index in reversed(drafted):
@@ -159,7 +160,7 @@ class _Run:
                 self._finished.append(batch.remove(index))
                 continue
             state.start_draft()
-            if self._planned and not state.blank.block:
+            if plan and not state.future:
                 self._place(state, batch.cache, index)
                 batch.remove(index)
 
@@ -263,7 +264,8 @@ class Drafter:
             if state.blank.block:
                 rows.append((index, _PrefixRow.of(state, batch.cache.lengths[index])))
             else:  # No text block follows, so the written tokens and the prefix decide alone.
-                state.keep([0.0] * len(state.draft))
+                kept = state.keep([0.0] * len(state.draft))
+                batch.cache.lengths[index] -= len(state.draft) - kept
         rows.sort(key=lambda entry: len(entry[1].tokens))
         while rows:
             size = len(rows[-1][1].tokens)

@@ -30,7 +30,8 @@ class Blank:
 
     length: int  # b, tokens of the masked text
     begins_word: bool  # whether the masked text begins with white space
-    block: tuple[int, ...]  # token ids of the text block that follows; empty for a trailing blank
+    # Token ids of the text block that follows; empty for a trailing blank and a block that the tokenizer drops.
+    block: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,9 @@ class JobState:
         """The last written token, whose keys and values are not in the cache yet."""
         if self.draft:
             return self.draft[-1]
-        before = self.job.blanks[len(self.filled) - 1].block if self.filled else self.job.prompt + self.job.lead
-        return before[-1]
+        if not self.filled:
+            return (self.job.prompt + self.job.lead)[-1]
+        return (self.filled[-1].tokens + self.job.blanks[len(self.filled) - 1].block)[-1]
 
     def start_draft(self, *, whole_characters: bool = False) -> None:
         """Begin the current blank, perhaps again, now with tokens of ``whole_characters`` only."""

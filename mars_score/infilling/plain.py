@@ -36,6 +36,11 @@ class EncodedPiece(NamedTuple):
     ids: list[int]
     is_blank: bool
 
+    @property
+    def length(self) -> int:
+        """The number of its tokens; at least one for a blank, even if the tokenizer drops the masked text."""
+        return max(len(self.ids), int(self.is_blank))
+
 
 class Written(NamedTuple):
     """The text so far: the prompt and a part of the reference."""
@@ -146,7 +151,7 @@ class PlainInfiller:
         """Generate b + sigma tokens greedily; if no prefix ends with a whole character, with whole ones only."""
         for whole in (False, True):
             blank, token, past = PlainBlank(), written.last, written.past
-            for _ in range(len(piece.ids) + self.config.sigma):
+            for _ in range(piece.length + self.config.sigma):
                 scores, past, rewards = self.next_scores(token, past, future)
                 masked = None if blank.generated else piece.text
                 allowed = allowed_tokens(self.tokenizer, len(scores), reference, masked, whole=whole)
@@ -289,7 +294,7 @@ def fit(pieces: Sequence[EncodedPiece], room: int, extra: int) -> list[EncodedPi
     """Keep the pieces that fit into ``room`` tokens; a blank needs ``extra`` tokens more."""
     fitting = []
     for piece in pieces:
-        size = len(piece.ids) + extra * piece.is_blank
+        size = piece.length + extra * piece.is_blank
         if size > room:
             if not piece.is_blank:
                 fitting.append(piece._replace(ids=piece.ids[:room]))

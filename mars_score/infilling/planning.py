@@ -1,10 +1,13 @@
 """Decoding one token, with plain logits or planned towards the text that follows (Eq. 3-6).
 
-The constants (eta = 0.02, k = 3) and the algorithm are those of plug-and-play language models (PPLM, Dathathri et
-al. 2020): the cached keys and values take k normalised gradient steps that increase the reward of the future text,
-and the next token is decoded from the changed cache. Only the gradient's norm differs: it is that of all layers
-together, as in Eq. 6. Taken literally, Eq. 4 is the expected gradient of a reward that does not depend on the
-action, so it is zero; the gradient here is that of the reward itself, through the cache, as the constants imply.
+The paper's constants (eta = 0.02, k = 3) are those of plug-and-play language models (PPLM, Dathathri et
+al. 2020), and so is most of the algorithm: the cached keys and values take k normalised gradient steps that
+increase the reward of the future text, and the next token is decoded from the changed cache. Two things differ.
+The norm of the gradient is that of all layers, as in Eq. 6. And each token's steps begin at the unchanged cache,
+where PPLM carries the changed one on to the next token.
+
+Taken literally, Eq. 4 is the expected gradient of a reward that does not depend on the action, which is zero; the
+constants are those of the gradient of the reward itself, through the cache.
 """
 
 from __future__ import annotations

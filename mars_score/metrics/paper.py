@@ -41,7 +41,13 @@ class PaperConfig:
         "Texts to count IDF over, or the path of a file with one text per line; None: the different references of "
         "the call.",
     )
-    strip_urls_hashtags: bool = option(True, "Remove URLs and hashtags from references first.")
+    lower_words: bool = option(
+        True, "Lower-case words, for IDF and to find those that a reference shares with its context."
+    )
+    strip_urls_hashtags: bool = option(
+        True,
+        "Remove URLs and hashtags from candidate and references, or from none if one would have no word left.",
+    )
     # Infilling (section 2.2, Appendix B).
     sigma: int = option(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0)
     max_context_tokens: int | None = option(
@@ -123,7 +129,7 @@ class Template:
 
 @dataclasses.dataclass(frozen=True)
 class Idf:
-    """Inverse document frequency of lower-cased words: -log(df / M), as in Appendix A.
+    """Inverse document frequency of words: -log(df / M), as in Appendix A.
 
     The literal formula gives 0 for a word of all texts, by which Eq. 1 cannot divide, and infinity for a word of
     no text. So df is kept between 1/2 and M - 1/2, which changes no other word. Of the words of a part of speech,
@@ -136,7 +142,7 @@ class Idf:
 
     @classmethod
     def count(cls, documents: Collection[Iterable[str]]) -> "Idf":
-        """Count over distinct texts, each given as its lower-cased words."""
+        """Count over distinct texts, each given as its words."""
         return cls(len(documents), Counter(word for words in documents for word in set(words)))
 
     def __getitem__(self, word: str) -> float:
@@ -177,22 +183,24 @@ def make_templates(
     Args:
         reference: prepared text.
         words: words of the reference.
-        context_words: lower-cased words of the context.
-        idf: document frequencies.
+        context_words: words of the context; lower-cased if ``config.lower_words``.
+        idf: document frequencies, of words of the same case.
         config: constants.
 
     Returns:
         A (mask ratio, template) for each ratio, by rising ratio. Templates that are equal or have no blanks are
         kept, so that the i-th keeps the weight q**i.
     """
-    lower = [reference[word.start : word.end].lower() for word in words]
+    texts = [reference[word.start : word.end] for word in words]
+    if config.lower_words:
+        texts = [text.lower() for text in texts]
     # Priority v = alpha(POS) / IDF, in millionths.
     priorities = [
-        round(config.pos_weights.get(words[index].pos, 1.0) / idf[word] / _PRIORITY_UNIT)
-        for index, word in enumerate(lower)
+        round(config.pos_weights.get(word.pos, 1.0) / idf[text] / _PRIORITY_UNIT)
+        for word, text in zip(words, texts, strict=True)
     ]
     costs = [PLAIN_COST] * len(words)
-    for index in shared_with_context(lower, context_words):
+    for index in shared_with_context(texts, context_words):
         costs[index] = CONTEXT_COST
     ratios = mask_ratios(config.max_mask_ratio, config.mask_ratio_step)
     budgets = [max(1, math.floor(ratio * len(words) + _FLOAT_NOISE)) for ratio in ratios]

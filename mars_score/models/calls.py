@@ -152,8 +152,11 @@ class ModelCalls:
         """Return a setting's model in its wrapper, made again when the files behind its name have changed."""
         spec = getattr(self.models, name)
         with loading_lock:
-            if name not in self._current or self._current[name][0] != locate(spec):
-                model = shared_model(name, self.models, self.runtime)
+            source, wrapped = self._current.get(name, (None, None))
+            # The prompt and the window of an encoder object may have changed since the last call.
+            may_differ = name == "encoder" and source is not None and source.revision is None
+            if wrapped is None or source != locate(spec) or may_differ:
+                model: Any = shared_model(name, self.models, self.runtime)
                 if name == "encoder":
                     from mars_score.models.encoder import SentenceEncoder
 
@@ -161,7 +164,8 @@ class ModelCalls:
                 elif name == "entailment_model":
                     from mars_score.models.nli import NliModel
 
-                    model = NliModel(*model, self.runtime.encoder_batch_size)
+                    network, tokenizer = model
+                    model = NliModel(network, tokenizer, self.runtime.encoder_batch_size)
                 self._current[name] = locate(spec), model  # Loading may have made the revision known.
             return self._current[name][1]
 

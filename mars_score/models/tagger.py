@@ -44,18 +44,18 @@ class Tagger:
             docs = self._pipeline().pipe(different, batch_size=_BATCH_SIZE)
             return {text: _tagged_words(doc) for text, doc in zip(different, docs, strict=True)}
 
-    def lower_words(self, texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Split each different text into the same words, lower-cased, without tagging them.
+    def words(self, texts: Iterable[str], *, lower: bool = True) -> dict[str, tuple[str, ...]]:
+        """Split each different text into the same words, lower-cased or as they are, without tagging them.
 
         Raises:
             PipelineMissingError: as for :meth:`tag`.
         """
-        different = list(dict.fromkeys(texts))
+        different, cased = list(dict.fromkeys(texts)), str.lower if lower else str
         with _loading_or_using:
             docs = self._pipeline().tokenizer.pipe(different)
             # Long texts share most words, so each different word is one string object, which saves memory.
             return {
-                text: tuple(sys.intern(str(token.text).lower()) for token in doc if not token.is_space)
+                text: tuple(sys.intern(cased(token.text)) for token in doc if not token.is_space)
                 for text, doc in zip(different, docs, strict=True)
             }
 

@@ -80,7 +80,8 @@ class PaperVariant(Variant):
             return {pair: AugmentedReference(pair[1]) for pair in different}
         calls.runtime.report("mask", 0, len(different))
         if idf is None:
-            idf = Idf.count(self._tagger.lower_words(self.config.idf_corpus or corpus).values())
+            texts = self.config.idf_corpus or corpus
+            idf = Idf.count(self._tagger.words(texts, lower=self.config.lower_words).values())
         templates = self._mask(different, idf)
         calls.runtime.report("mask", len(different), len(different))
         blanked = [
@@ -97,7 +98,8 @@ class PaperVariant(Variant):
     def _mask(self, pairs: Sequence[Pair], idf: Idf) -> dict[Pair, Templates]:
         """Make the templates of each (context, reference), section 2.1."""
         words = self._tagger.tag(reference for _, reference in pairs)
-        context_words = self._tagger.lower_words(context for context, _ in pairs)
+        contexts = (context for context, _ in pairs)
+        context_words = self._tagger.words(contexts, lower=self.config.lower_words)
         return {
             (context, reference): make_templates(
                 reference, words[reference], context_words[context], idf, self.config
