@@ -282,6 +282,11 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"meta": {}}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct type 'meta'"),
         ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct"),
         ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
+        (
+            {"context": '"a ""b"""'},
+            "out.tsv",
+            "rows.jsonl:2: column 'context' holds a text between quotes as a CSV",
+        ),
         ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],
