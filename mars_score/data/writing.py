@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from mars_score.atomic import temporary_folder
+from mars_score.atomic import check_replaceable, keep_mode, temporary_folder
 from mars_score.data.columns import RecordFile
 from mars_score.data.reading import delimiter_of, dialect_of, looks_quoted
 from mars_score.text import whole
@@ -69,12 +69,17 @@ def row_line(row: dict[str, Any]) -> str:
 
 @contextmanager
 def run_folder(out: str | None) -> Iterator[Path]:
-    """Make a temporary folder for the results of a run, beside its output if that is a file."""
+    """Make a temporary folder for the results of a run, beside its output if that is a file.
+
+    Raises:
+        OSError: the output is a folder, is read-only, or its folder does not exist.
+    """
     parent = None
     if out is not None and not is_stream(out):
         target = Path(os.path.realpath(out))
         if target.is_dir():
             raise IsADirectoryError(f"{out}: Is a directory")
+        check_replaceable(out)
         parent = target.parent
         if not parent.is_dir():
             raise FileNotFoundError(f"{out}: the folder {parent} does not exist; make it first")
@@ -110,6 +115,7 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
             complete = convert(complete, out)
             with complete.open("rb") as file:
                 os.fsync(file.fileno())
+            keep_mode(Path(os.path.realpath(out)), complete)
             os.replace(complete, os.path.realpath(out))
     except BrokenPipeError:
         raise
