@@ -79,6 +79,8 @@ def _plain_number(value: Any) -> Any:
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> TypeError:
     """Make the error for an unknown name: what was probably meant, or else where the known ones are listed."""
+    if name == "trust_remote_code":
+        return TypeError(f"{name} is no {kind}: code that comes with a model never runs here; leave it out")
     close = get_close_matches(str(name).lower(), known, n=1)
     listed = "docs/settings.md and mars score --help have all"
     every = f"choose one of {', '.join(known)}" if len(known) <= 8 else listed

@@ -221,6 +221,9 @@ def _line_records(file: Any, name: str) -> Iterator[Record]:
                 fault = "a JSON object that spans several lines"
                 remedy = "write each object on one line, or all of them as a list"
                 raise ValueError(f"{where}: {fault}; {remedy}") from None
+            if text[getattr(error, "pos", 0) :].strip() == ",":
+                remedy = "remove it, or write the objects as a list, between [ and ]"
+                raise ValueError(f"{where}: a comma stands behind the JSON object; {remedy}") from None
             raise ValueError(f"{where}: {_json_fault(error)}") from None
         yield Record(number - 1, _checked_object(value, where))
 
@@ -366,6 +369,11 @@ def _cell_records(file: Any, name: str, delimiter: str, has_quotes: bool) -> Ite
     lines = _Lines(file, name)
     rows = _cells(lines, delimiter, has_quotes)
     columns = next(rows, [])
+    line = delimiter.join(columns)
+    if line[:4].lower() == "sep=" and len(line) == len("sep=;"):
+        fault = f"the line {line!r} is meant for Excel alone"
+        expected = {"\t": "tabs", ",": "commas", ";": "semicolons"}[delimiter]
+        raise ValueError(f"{name}:1: {fault}; remove it, and write {expected} between cells")
     _check_names(columns, f"{name}:1: ")
     first_blank = 0
     for cells in rows:
