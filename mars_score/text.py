@@ -107,7 +107,9 @@ def plain_words(text: str) -> list[str]:
 
 
 def is_english(text: str) -> bool:
-    """Tell whether a text is probably English, by py3langid; one that gives no clue is not."""
+    """Tell whether a text is probably English, by py3langid; no letters (7421): yes; blank: no."""
+    if not is_blank(text) and not any(map(str.isalpha, text)):
+        return True
     return english_probability(text) >= ENGLISH_PROBABILITY
 
 

@@ -163,10 +163,12 @@ class Columns:
             ValueError: the file has a singular and a plural column, and the user named neither.
         """
         present, names = file.rows[0], dict[str, Any]()
-        for field in ("reference", "context", "prediction"):
-            if getattr(self, field) != field:
+        for field, name in self.names.items():
+            single = name.removesuffix("s")
+            if single not in ("reference", "context", "prediction", "candidate", "sample", "task"):
                 continue
-            matching = [name for name in (field, f"{field}s") if name in present]
+            other = f"{single}s" if name == single else single
+            matching = [title for title in (name, other) if title in present]
             if len(matching) > 1 and field in self.unnamed:
                 fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
                 raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
