@@ -31,9 +31,9 @@ def keep_mode(target: Path, new: Path) -> None:
         return
     state = target.stat()
     if hasattr(os, "chown"):
-        for owner in ({"uid": state.st_uid, "gid": -1}, {"uid": -1, "gid": state.st_gid}):
+        for user, group in ((state.st_uid, -1), (-1, state.st_gid)):
             with suppress(OSError):
-                os.chown(new, **owner)
+                os.chown(new, user, group)
     shutil.copymode(target, new)  # Last, as a change of the owner changes the mode.
 
 

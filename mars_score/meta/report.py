@@ -30,7 +30,7 @@ _ATTACKS = {
 
 def check_report(folder: str | os.PathLike[str], names: Iterable[str]) -> None:
     """Raise PermissionError if a report on sets of these names would replace a file that is read-only."""
-    scores = (Path("scores", f"{name}.jsonl") for name in names)
+    scores = [f"scores/{name}.jsonl" for name in names]
     check_replaceable(*(Path(folder, file) for file in ("results.json", "report.md", *scores)))
 
 
