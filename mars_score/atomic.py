@@ -7,23 +7,52 @@ import socket
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))  # errors of a full disk
+
+
+def check_replaceable(*paths: str | os.PathLike[str]) -> None:
+    """Check that files, if they are there, may be replaced.
+
+    Raises:
+        PermissionError: one is read-only, which the superuser respects as well.
+    """
+    for path in paths:
+        if os.path.isfile(path) and not (os.stat(path).st_mode & 0o222 and os.access(path, os.W_OK)):
+            fault = "the file is read-only; name another, or allow writing"
+            raise PermissionError(errno.EACCES, fault, os.fspath(path))
+
+
+def keep_mode(target: Path, new: Path) -> None:
+    """Give a new file the mode of the file that it will replace, if there is one, and where possible its owner."""
+    if not target.is_file():
+        return
+    state = target.stat()
+    if hasattr(os, "chown"):
+        for user, group in ((state.st_uid, -1), (-1, state.st_gid)):
+            with suppress(OSError):
+                os.chown(new, user, group)
+    shutil.copymode(target, new)  # Last, as a change of the owner changes the mode.
 
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a path for a new file or folder, which replaces ``path`` when the block ends without an error.
 
-    A folder that another process has made meanwhile stays.
+    A folder that another process has made meanwhile stays. A file keeps its mode and, where possible, its owner.
+
+    Raises:
+        PermissionError: the file at ``path`` is read-only.
     """
+    check_replaceable(path)
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         yield beside
         if not (beside.is_dir() and target.is_dir()):
+            keep_mode(target, beside)
             os.replace(beside, target)
     finally:
         if beside.is_dir():
@@ -35,6 +64,8 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file in UTF-8; on an error the file stays as it was."""
     with replaced(path) as beside:
+        if os.path.isfile(path):
+            beside.touch(mode=0o600)  # Nobody else may read it before it has the mode of the file.
         beside.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from mars_score.atomic import write_whole
+from mars_score.atomic import check_replaceable, write_whole
 from mars_score.errors import HeadError
 from mars_score.metrics.plus import PlusConfig, repetition
 from mars_score.models.calls import ModelCalls
@@ -127,6 +127,11 @@ def read_head(folder: str | os.PathLike[str]) -> HeadFolder:
         )
     _check_settings(saved)
     return saved
+
+
+def check_head_folder(folder: str | os.PathLike[str]) -> None:
+    """Raise PermissionError if a head in a folder is read-only."""
+    check_replaceable(Path(folder, _DESCRIPTION), Path(folder, _WEIGHTS))
 
 
 def write_head(

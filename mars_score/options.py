@@ -77,6 +77,8 @@ def make_config(config: Any, values: Mapping[str, Any]) -> Any:
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> TypeError:
     """Make the error for an unknown name, which suggests a known one or says where these are listed."""
+    if name == "trust_remote_code":
+        return TypeError(f"{name} is no {kind}: code that comes with a model never runs here; leave it out")
     if close := get_close_matches(str(name).lower(), known, n=1):
         remedy = f"did you mean {close[0]!r}?"
     elif len(known) <= 8:

@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mars_score.heads import KIND, NEVER_SET, HeadFolder, TermFeatures, TermsHead, write_head
+from mars_score.heads import (
+    KIND,
+    NEVER_SET,
+    HeadFolder,
+    TermFeatures,
+    TermsHead,
+    check_head_folder,
+    write_head,
+)
 from mars_score.meta.sets import RatedColumns, check_names, read_rated_sets
 from mars_score.models.sources import locate
 from mars_score.rows import Row, weighted_sum
@@ -142,6 +150,7 @@ def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> t
 
 def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequence[TrainingSet]) -> HeadFolder:
     """Train a head "terms" for the models and settings of a scorer, and save it."""
+    check_head_folder(folder)
     settings = scorer.settings
     weights = learn_weights(sets, [term_features(scorer, data) for data in sets])
     return write_head(

@@ -355,6 +355,16 @@ BAD_FILES = [
     ("rows.csv", b"a,b\n" + b"c" * 6000 + b",d\n", ":2: a row of over 5,500 characters; shorten"),
     ("rows.csv", b'a,b\nc,"d\n' + b"e,f\n" * 2000, ":2: a row of over 5,500 characters; is a quote missing?"),
     ("rows.csv", b"a,b\ncaf\xe9,c\n", ": not UTF-8 (near line"),
+    ("rows.jsonl", b'{"a": 1},\n', ":1: a comma stands behind the JSON object; remove it, or write"),
+    ("rows", b'{"a": 1} , \r\n{"a": 2}', ":1: a comma stands behind the JSON object; remove it, or write"),
+    (
+        "rows.csv",
+        b"sep=;\na;b\n1;2\n",
+        ":1: the line 'sep=;' is meant for Excel alone; remove it, and write commas",
+    ),
+    ("rows.csv", b"sep=,\r\na,b\r\n1,2\r\n", ":1: the line 'sep=,' is meant for Excel alone; remove it"),
+    ("rows.tsv", b"SEP=\t\na\tb\n1\t2\n", ":1: the line 'SEP=\\t' is meant for Excel alone; remove it"),
+    ("rows", b"sep=;\na;b\n1;2\n", ":1: the line 'sep=;' is meant for Excel alone; remove it"),
     ("rows.tsv", b"a\ta\nb\tc\n", ":1: several columns have one name, in 'a', 'a'"),
     ("rows.tsv", b'a\tb\n"c\td\ne"\n', ":3: the row has 1 cells"),
     ("rows.tsv", b"a\tb\n", ": the file holds no rows; write a header"),
@@ -531,6 +541,58 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
         write_whole(target, "half of a character: \ud83d")
     assert target.read_text() == "as before"
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A file with a mode that no new file has, and its owner if the tests may change that."""
+    path = tmp_path / "kept.jsonl"
+    path.write_text("as before")
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 2345)
+    return path
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o620])
+@pytest.mark.parametrize("name", ["kept.jsonl", "link.jsonl"])
+def test_a_file_that_is_replaced_keeps_mode_and_owner(run, write, kept, scorers, tmp_path, mode, name):
+    kept.chmod(mode)
+    if name == "link.jsonl":
+        (tmp_path / name).symlink_to(kept)
+    before = kept.stat()
+    write_whole(tmp_path / name, "new")
+    assert kept.read_text() == "new"
+    assert run("score", write(), "--out", tmp_path / name, "--variant", "fast")[0] == 0
+    assert "mars" in jsonl.read(kept)[0]
+    after = kept.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+@pytest.mark.parametrize("command", ["score", "augment", "references", "train", "meta"])
+def test_a_read_only_file_is_refused_before_anything_is_scored(failing, write, tmp_path, monkeypatch, command):
+    fixed = {"reference": "a b", "prediction": "a", "candidate": "a", "marks": [1], "system": "one"}
+    rows = [{**fixed, "context": f"text {n}", "human": n, "group": f"group {n}"} for n in range(30)]
+    name, option = {
+        "references": ("best.jsonl", ["--ratings", "marks", "--best", "best.jsonl"]),
+        "train": ("head.json", ["--out", ".", "--reference-column", "reference"]),
+        "meta": ("report.md", ["--report", ".", "--metrics", "mars_plus", "--reference-column", "reference"]),
+    }.get(command, ("out.jsonl", ["--out", "out.jsonl"]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(MarsScorer, "row_scores", None)
+    monkeypatch.setattr(MarsScorer, "augment_rows", None)
+    path, target = write(rows), Path(name)
+    target.write_text("as before")
+    target.chmod(0o444)
+    variant = {"augment": "paper", "references": None}.get(command, "plus")
+    options = [*option, "--preset", "mini", *(["--variant", variant] if variant and command != "meta" else [])]
+    expected = f"{name}: the file is read-only; name another, or allow writing"
+    assert failing(command, path, *options) == expected
+    assert target.read_text() == "as before"
+    assert oct(target.stat().st_mode)[-3:] == "444"
 
 
 # The process itself

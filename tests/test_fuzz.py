@@ -3,6 +3,7 @@
 Each property has a quick number of cases for ``make test`` and a full one, marked slow: over 10,000 in total.
 """
 
+import csv
 import gzip
 import io
 import itertools
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mars_score.data.checking import check_candidates, check_contexts, check_references
-from mars_score.data.reading import read_rows
+from mars_score.data.reading import looks_quoted, read_rows
 from mars_score.data.writing import convert, plain, row_line
 from mars_score.errors import MarsWarning
 from mars_score.scorer import MarsScorer
@@ -168,6 +169,7 @@ CELLS = st.fixed_dictionaries({"text": CELL, "other": CELL})
 
 
 NO_BREAKS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"), max_size=20)
+NO_BREAKS = NO_BREAKS.filter(lambda text: not looks_quoted(text))  # which Writable refuses
 TAB_CELLS = st.fixed_dictionaries({"text": NO_BREAKS, "other": NO_BREAKS})
 
 
@@ -190,6 +192,27 @@ def test_written_rows_are_read_as_they_were(count, kind, names, tmp_path):
             )  # records have one order of columns
 
     fuzz(count, check, st.lists(kind, min_size=1, max_size=4))
+
+
+QUOTED_TEXT = st.lists(st.sampled_from(['"', '""', "\t", "\n", "\r\n", "a", " ", "[", "\u05e9"]), max_size=8)
+QUOTED_CELLS = st.fixed_dictionaries(dict.fromkeys(("text", "other"), QUOTED_TEXT.map("".join)))
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@cases(100, 1500)
+def test_tsv_of_a_csv_writer_is_read_as_it_was(count, quoting, tmp_path):
+    path = tmp_path / "rows.tsv"
+
+    def check(rows):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter="\t", quoting=quoting)
+            writer.writeheader()
+            writer.writerows(rows)
+        read = read_or_refused(path)
+        letters = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+        assert read == rows or (quoting == csv.QUOTE_MINIMAL and [list(row.values()) for row in read] == letters)
+
+    fuzz(count, check, st.lists(QUOTED_CELLS, min_size=1, max_size=4))
 
 
 @st.composite

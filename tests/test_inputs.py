@@ -4,20 +4,24 @@ Rows that are refused are in tests/test_bad_rows.py, files in tests/test_cli.py.
 """
 
 import collections
+import csv
 import gzip
 import itertools
 import json
+import warnings
 
 import datasets
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 import mars_score
 from mars_score import MarsScorer
 from mars_score.data.checking import check_candidates, check_contexts, check_examples, check_references
+from mars_score.data.columns import Columns, RecordFile
 from mars_score.data.frames import columns_of, get_field, value_of_cell
 from mars_score.data.reading import read_records, read_rows
 from mars_score.errors import MarsWarning, Notice
@@ -477,6 +481,111 @@ def test_quotes_of_tsv_are_letters(tmp_path, end):
     path.write_text(end.join(lines) + end, newline="")
     assert [tuple(row.values()) for row in read_rows(path).rows] == QUOTES
     assert [row.number + 1 for row in read_records(path)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("field", ["reference", "context", "prediction", "samples", "task"])
+def test_names_of_columns_are_found_in_both_numbers(field):
+    for names in itertools.product((field.removesuffix("s"), f"{field.removesuffix('s')}s"), repeat=2):
+        columns = Columns(**{"reference": None, "context": None, field: names[0]})
+        assert getattr(columns.found_in(RecordFile("rows", [{names[1]: "x"}], [0])), field) == names[1]
+
+
+AS_LETTERS = [
+    '"a" and "b"',
+    '"',
+    '"So it is."',
+    'He said "no".',
+    '""no""',
+    '6" by 4"',
+    '"[1]" is a source',
+    'a ""',
+]
+
+
+@pytest.mark.parametrize("text", AS_LETTERS)
+def test_quotes_that_no_csv_writer_puts_are_letters(tmp_path, text):
+    path = tmp_path / "rows.tsv"
+    path.write_text(f"prediction\treference\n{text}\tx\ny\tz\n")
+    assert [row["prediction"] for row in read_rows(path).rows] == [text, "y"]
+    assert not read_rows(path).is_unquoted
+
+
+def csv_with_tabs(**options):
+    """A function that writes rows with module csv."""
+
+    def write(rows, path):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter="\t", **options)
+            writer.writeheader()
+            writer.writerows(rows)
+
+    return write
+
+
+CSV_WRITERS = {
+    "csv": csv_with_tabs(),
+    "csv, all quoted": csv_with_tabs(quoting=csv.QUOTE_ALL, lineterminator="\n"),
+    "csv, texts quoted": csv_with_tabs(quoting=csv.QUOTE_NONNUMERIC),
+    "pandas": lambda rows, path: pd.DataFrame(rows).to_csv(path, sep="\t", index=False),
+    "polars": lambda rows, path: pytest.importorskip("polars").DataFrame(rows).write_csv(path, separator="\t"),
+    "pyarrow": lambda rows, path: arrow_csv.write_csv(
+        pa.Table.from_pylist(rows), path, arrow_csv.WriteOptions(delimiter="\t")
+    ),
+}
+CSV_TEXTS = [
+    'He said "no".',
+    '["a", "b"]',
+    '"',
+    '"So"',
+    "two\nlines",
+    "a\ttab",
+    'a "\tb\n" c',
+    '{"a": "b"}',
+    "\u05e9",
+]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("write", CSV_WRITERS.values(), ids=CSV_WRITERS)
+def test_tsv_of_csv_writers(tmp_path, write, compressed):
+    path = tmp_path / "rows.tsv"
+    for text in [*CSV_TEXTS, "\n".join(CSV_TEXTS)]:
+        rows = [
+            {"prediction": "plain", "reference": "x"},
+            {"prediction": text, "reference": "y"},
+            {"prediction": "z", "reference": text},
+        ]
+        write(rows, path)
+        if compressed:
+            path.write_bytes(gzip.compress(path.read_bytes()))
+        read = read_rows(path)
+        assert list(read.rows) == rows
+        assert read.is_unquoted or text == "\u05e9"
+
+
+def test_a_notice_tells_of_tsv_that_a_csv_writer_wrote(tmp_path):
+    path = tmp_path / "rows.tsv"
+    rows = [{"prediction": "a", "reference": '["b", "c"]', "context": ""}, dict.fromkeys(ROWS[0], '["d", "e"]')]
+    CSV_WRITERS["csv"](rows, path)
+    columns = Columns("reference", None, None)
+    with pytest.warns(MarsWarning, match="rows.tsv has cells between quotes, as a CSV writer wrote it"):
+        parsed = columns.parse_cells(read_rows(path))
+    assert [row["reference"] for row in parsed.rows] == [["b", "c"], ["d", "e"]]
+    plain = tmp_path / "plain.tsv"
+    CSV_WRITERS["csv"]([{"prediction": "a", "reference": "b"}], plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MarsWarning)
+        columns.parse_cells(read_rows(plain))
+
+
+@pytest.mark.parametrize("other", ['6" by 4"', '"a" and "b"', 'He said "no".'])
+def test_tsv_with_quotes_of_both_kinds_is_refused(tmp_path, other):
+    path = tmp_path / "rows.tsv"
+    path.write_text(f'prediction\treference\n{other}\tx\n"He said ""no""."\ty\n')
+    with pytest.raises(
+        ValueError, match=r"rows.tsv:3: column 'prediction' holds a text with quotes as in CSV, .*;"
+    ):
+        read_rows(path)
 
 
 @pytest.mark.parametrize(

@@ -256,13 +256,54 @@ def test_chunks_have_a_limit_of_bytes(tmp_path, monkeypatch):
     assert max(sizes) < 20
 
 
+CLOSED = {  # by redirection and arguments: exit code, and whether there is an error for standard error
+    "<&- - --json": (2, "standard input is closed; send the rows to it, or name a file"),
+    ">&- FILE": (2, "standard output is closed; send it to /dev/null if nobody is to read it"),
+    ">&- <&- FILE": (2, "standard output is closed; send it to /dev/null if nobody is to read it"),
+    "2>&- FILE --json": (0, ""),
+    "2>&- <&- FILE --json": (0, ""),
+    "<&- FILE --json": (0, ""),
+    "2>&- FILE --json --fail-under 2": (3, ""),
+    "2>&- FILE --json --out OUT": (0, ""),
+    "2>&- missing --json": (2, ""),
+    "2>&- <&- - --json": (2, ""),
+    "2>&- FILE --nonsense": (2, ""),
+    "2>&- >&- FILE": (2, ""),
+    "2>&- >&- <&- -": (2, ""),
+}
+WITH_WORDS = """if True:
+    import sys
+    sys.path.insert(0, "tests")
+    import pytest, word_recall
+    word_recall.install_models(pytest.MonkeyPatch())
+    from mars_score.cli import main
+    sys.exit(main(["score", *sys.argv[1:], *word_recall.OPTIONS]))
+"""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
-def test_a_closed_standard_output_is_refused(tmp_path):
-    command = ["sh", "-c", '"$@" >&-', "sh", *MARS, "score", str(tmp_path / "rows.jsonl")]
-    process = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert process.returncode == 2
-    assert process.stderr.startswith("mars: error: standard output is closed")
-    assert len(process.stderr.splitlines()) == 1
+@pytest.mark.parametrize(
+    "case",
+    # Scoring takes seconds to import its libraries.
+    [
+        pytest.param(case, marks=[pytest.mark.slow] * (code != 2 and case != "2>&- FILE --json"))
+        for case, (code, _) in CLOSED.items()
+    ],
+)
+def test_closed_standard_streams(tmp_path, case):
+    path, out = write(tmp_path / "rows.jsonl", [{**make_rows(1)[0], "prediction": ""}]), tmp_path / "out.jsonl"
+    closed, arguments = case[: case.rindex("&-") + 2], case[case.rindex("&-") + 2 :].split()
+    argv = [str({"FILE": path, "OUT": out}.get(argument, argument)) for argument in arguments]
+    command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-c", WITH_WORDS, *argv]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    code, error = CLOSED[case]
+    assert process.returncode == code
+    assert process.stderr == (f"mars: error: {error}\n" if error else "")
+    if code in (0, 3):
+        assert json.loads(process.stdout)["scores"] == [0]
+    else:
+        assert process.stdout == ""
+    assert not out.exists() or [row["mars"] for row in read(out)] == [0]
 
 
 def test_rows_are_divided_among_processes_by_context_or_else_references():
@@ -282,6 +323,11 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"meta": {}}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct type 'meta'"),
         ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct"),
         ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
+        (
+            {"context": '"a ""b"""'},
+            "out.tsv",
+            "rows.jsonl:2: column 'context' holds a text between quotes as a CSV",
+        ),
         ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],

@@ -116,6 +116,10 @@ def test_single_settings_win():
         ({"max_mask_ration": 1}, "unknown setting 'max_mask_ration'; did you mean 'max_mask_ratio'?"),
         ({"Q": 1}, "unknown setting 'Q'; did you mean 'q'?"),
         ({"ensemble": 1}, "unknown setting 'ensemble'"),
+        (
+            {"trust_remote_code": True},
+            "trust_remote_code is no setting: code that comes with a model never runs here",
+        ),
         ({"preset": "huge"}, "^unknown preset 'huge'; choose one of mini, medium, base, paper"),
         ({"variant": "v0"}, "unknown variant 'v0'; choose one of paper, plus, fast$"),
     ],

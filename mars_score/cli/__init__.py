@@ -46,6 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` with the arguments ``argv``, by default those of the process, and return its exit code."""
+    _reserve_closed_streams()
     set_passive_omp_wait()
     hide_library_output()
     _stop_cleanly()
@@ -69,6 +70,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError) as error:
         return _fail(str(error), 2)
     return int(code)
+
+
+def _reserve_closed_streams() -> None:
+    """Open the null device in place of standard streams that the caller closed, as in ``mars score ... 2>&-``.
+
+    A file would get the number of the closed stream else, and what libraries and workers print would go into it.
+    ``sys.stdin`` and ``sys.stdout`` stay None, as a command cannot do without them.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            os.set_inheritable(number, True)
+    if sys.stderr is None:  # Else print() would write to standard output.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _stop_cleanly() -> None:

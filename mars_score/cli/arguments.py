@@ -86,10 +86,15 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     """Copy standard input to a temporary file that can be read several times, if ``args.file`` is "-".
 
     Yields a function that replaces the file's name in a message; in errors it is replaced already.
+
+    Raises:
+        ValueError: also if standard input is closed.
     """
     if args.file != "-":
         yield str
         return
+    if sys.stdin is None:  # The caller closed it, as in: mars score - <&-
+        raise ValueError("standard input is closed; send the rows to it, or name a file")
     from mars_score.atomic import naming, temporary_folder
 
     with temporary_folder("mars-stdin-") as folder:

@@ -91,8 +91,10 @@ def _evaluate(args: argparse.Namespace) -> None:
         sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
     print_notices(notices)
     from mars_score.meta.evaluation import meta_evaluate
-    from mars_score.meta.report import main_table, rater_lines, write_report
+    from mars_score.meta.report import check_report, main_table, rater_lines, write_report
 
+    if args.report:
+        check_report(args.report, [data.name for data in sets])
     options: dict[str, Any] = {"attacks": ()} if args.no_attacks else {}
     options |= {name: getattr(args, name) for name in ("within_groups", "resamples", "seed")}
     with progress_bars(quiet=args.quiet) as progress, scoring():
@@ -113,7 +115,7 @@ def _evaluate(args: argparse.Namespace) -> None:
 
 def _survey(args: argparse.Namespace) -> None:
     """Survey and print; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.atomic import write_whole
+    from mars_score.atomic import check_replaceable, write_whole
     from mars_score.data.reading import read_rows
     from mars_score.data.writing import row_line
     from mars_score.meta.reference_survey import survey_references
@@ -121,6 +123,8 @@ def _survey(args: argparse.Namespace) -> None:
 
     if args.best and not args.ratings:
         raise ValueError("--best needs the ratings that decide: name their column with --ratings")
+    if args.best:
+        check_replaceable(args.best)
     with readable_again(args) as rename, progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         columns = input_columns(args)
         file = columns.parse_cells(read_rows(args.file))

@@ -23,12 +23,14 @@ class RecordFile:
         rows: a dict for each row.
         numbers: the number of lines before each row; 1 for the first row of a CSV file.
         in_cells: whether the rows are from a CSV or TSV file, so that all values are texts.
+        is_unquoted: whether they are from a TSV file with quotes as in CSV, which were taken off.
     """
 
     path: str
     rows: Sequence[dict[str, Any]]
     numbers: Sequence[int]
     in_cells: bool = False
+    is_unquoted: bool = False
 
     def one_value_each(self, name: str) -> RecordFile:
         """Split each row with a list in a column into one row for each entry, with the same number.
@@ -161,10 +163,12 @@ class Columns:
             ValueError: the file has a singular and a plural column, and the user named neither.
         """
         present, names = file.rows[0], dict[str, Any]()
-        for field in ("reference", "context", "prediction"):
-            if getattr(self, field) != field:
+        for field, name in self.names.items():
+            single = name.removesuffix("s")
+            if single not in ("reference", "context", "prediction", "candidate", "sample", "task"):
                 continue
-            matching = [name for name in (field, f"{field}s") if name in present]
+            other = f"{single}s" if name == single else single
+            matching = [title for title in (name, other) if title in present]
             if len(matching) > 1 and field in self.unnamed:
                 fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
                 raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
@@ -185,6 +189,8 @@ class Columns:
         if not file.in_cells:
             return file
         kinds, rows = kinds or CellKinds(), [dict(row) for row in file.rows]
+        if file.is_unquoted:
+            kinds.tell_of_quotes(file.path)
         for field, name in self.found_in(file).names.items():
             if name in rows[0] and field != "task":
                 remedy = "write the rows as JSON lines, where types are said"

@@ -270,6 +270,13 @@ class CellKinds:
 
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[str, str]] = {}  # by column: its kind, and where its first cell is
+        self._told_of_quotes = False
+
+    def tell_of_quotes(self, path: str) -> None:
+        """Warn, once, that cells of a TSV file are taken without their quotes."""
+        if not self._told_of_quotes:
+            warn(f"{path} has cells between quotes, as a CSV writer wrote it, and is read like CSV with tabs")
+        self._told_of_quotes = True
 
     def parse(self, values: Sequence[Any], column: str, where: Callable[[int], str], remedy: str) -> list[Any]:
         """Return the values of the next cells of a column, and warn if its first cell is a list or an object.

@@ -44,6 +44,8 @@ _NOT_TEXT = (
 )
 _QUOTES = 'put a cell with a separator or a quote between quotes ("), and write a quote in it twice ("")'
 _TABS = "a cell holds no tab and no line break, and quotes are letters; write such texts as .csv"
+# A cell of a row of bytes as a CSV writer writes it with tabs, and its tab.
+_TABBED_CELL = re.compile(rb'("(?:[^"]++|"")*+"|[^"\t\r\n]*+)\t')
 
 
 class Record(NamedTuple):
@@ -53,11 +55,13 @@ class Record(NamedTuple):
         number: the number of lines before it, or of rows if the format has no lines (Parquet, saved data sets).
         values: by column.
         in_cells: whether the values are cells of a CSV or TSV file, so that all of them are texts.
+        is_unquoted: whether they are of a TSV file with quotes as in CSV, which were taken off.
     """
 
     number: int
     values: dict[str, Any]
     in_cells: bool = False
+    is_unquoted: bool = False
 
 
 # Files
@@ -95,7 +99,7 @@ def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[RecordFile]
 
 def _record_file(path: str | os.PathLike[str], records: Sequence[Record]) -> RecordFile:
     numbers, rows = [record.number for record in records], [record.values for record in records]
-    return RecordFile(os.fspath(path), rows, numbers, records[0].in_cells)
+    return RecordFile(os.fspath(path), rows, numbers, records[0].in_cells, records[0].is_unquoted)
 
 
 def _bytes_of(value: Any) -> int:
@@ -109,7 +113,8 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
 
     - A folder is a data set that ``datasets`` saved (``save_to_disk``), and ``*.parquet`` is Parquet.
     - ``*.csv`` has a header with the names of the columns, then one record per row; all cells are texts.
-    - ``*.tsv`` is the same with tabs between cells, and quotes are letters.
+    - ``*.tsv`` is the same with tabs between cells, and quotes are letters unless a CSV writer wrote the file, so
+      that quotes stand around whole cells only, and those within are doubled.
     - ``*.json`` and ``*.jsonl`` have one JSON object per line, in UTF-8, or a JSON list of objects, which is read
       whole.
     - A file of any other name is JSON if its first line begins with a brace or a bracket, else CSV or TSV.
@@ -143,9 +148,9 @@ def delimiter_of(name: str) -> str | None:
     return "," if name.endswith(".csv") else "\t" if name.endswith(".tsv") else None
 
 
-def dialect_of(delimiter: str) -> dict[str, Any]:
-    """Return the arguments of readers and writers of module ``csv``."""
-    if delimiter == "\t":
+def dialect_of(delimiter: str, *, has_quotes: bool) -> dict[str, Any]:
+    """Return the arguments of readers and writers of module ``csv``; without quotes these are letters."""
+    if not has_quotes:
         return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None, "lineterminator": "\n"}
     # Lines end with CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
     return {"delimiter": delimiter, "lineterminator": "\r\n"}
@@ -166,7 +171,8 @@ def _text_records(name: str) -> Iterator[Record]:
                 start = start.removeprefix(codecs.BOM_UTF8)
             delimiter = _delimiter_in(start, name)
             if delimiter:
-                yield from _cell_records(file, name, delimiter)
+                has_quotes = delimiter != "\t" or (file.seekable() and _is_quoted(file))
+                yield from _cell_records(file, name, delimiter, has_quotes)
             elif start.lstrip(b" \t\r\n").startswith(b"["):
                 yield from _list_records(file, name)
             else:
@@ -215,6 +221,9 @@ def _line_records(file: Any, name: str) -> Iterator[Record]:
                 fault = "a JSON object that spans several lines"
                 remedy = "write each object on one line, or all of them as a list"
                 raise ValueError(f"{where}: {fault}; {remedy}") from None
+            if text[getattr(error, "pos", 0) :].strip() == ",":
+                remedy = "remove it, or write the objects as a list, between [ and ]"
+                raise ValueError(f"{where}: a comma stands behind the JSON object; {remedy}") from None
             raise ValueError(f"{where}: {_json_fault(error)}") from None
         yield Record(number - 1, _checked_object(value, where))
 
@@ -308,12 +317,64 @@ class _Lines:
         return f"{self._name}:{self.before_row + 1}"
 
 
-def _cell_records(file: Any, name: str, delimiter: str) -> Iterator[Record]:
+def looks_quoted(cell: str) -> bool:
+    """Tell whether a cell of a TSV file probably has its quotes from a CSV writer.
+
+    It stands between quotes, all quotes within are doubled, and it holds a quote, a list, an object or nothing.
+    """
+    text = cell[1:-1]
+    rest = text.replace('""', "")
+    is_closed = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in rest
+    return is_closed and (rest != text or not text or text.lstrip().startswith(("[", "{")))
+
+
+def _is_quoted(file: Any) -> bool:
+    """Tell whether a CSV writer wrote a file with tabs, and go back to where the file stands.
+
+    Quotes then stand around whole cells only, and those within are doubled. As texts such as "So it is." have
+    quotes around them as well, there must be a sign: a header in quotes, a cell that :func:`looks_quoted`, or a
+    row that has its number of cells only if tabs and line breaks between quotes are letters.
+    """
+    begin, columns, has_sign = file.tell(), 0, False
+    for lines in _quoted_rows(file):
+        row = b"".join(lines).rstrip(b"\r\n")
+        if columns and b'"' not in row:
+            continue
+        cells = _TABBED_CELL.findall(row + b"\t")
+        if b"\t".join(cells) != row:
+            has_sign = False
+            break
+        if not columns:
+            columns, has_sign = len(cells), all(cell.startswith(b'"') for cell in cells)
+        has_sign |= any(looks_quoted(cell.decode("utf-8", "replace")) for cell in cells)
+        has_sign |= len(cells) == columns and any(line.count(b"\t") != columns - 1 for line in lines)
+    file.seek(begin)
+    return has_sign
+
+
+def _quoted_rows(file: Any) -> Iterator[list[bytes]]:
+    """Yield the lines of each row, which ends when all quotes are closed, or at :data:`LONGEST_LINE`."""
+    lines, size, quotes = list[bytes](), 0, 0
+    for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
+        lines.append(line)
+        size, quotes = size + len(line), quotes + line.count(b'"')
+        if quotes % 2 == 0 or size > LONGEST_LINE:
+            yield lines
+            lines, size, quotes = [], 0, 0
+    if lines:
+        yield lines
+
+
+def _cell_records(file: Any, name: str, delimiter: str, has_quotes: bool) -> Iterator[Record]:
     lines = _Lines(file, name)
-    rows = _cells(lines, delimiter)
+    rows = _cells(lines, delimiter, has_quotes)
     columns = next(rows, [])
+    line = delimiter.join(columns)
+    if line[:4].lower() == "sep=" and len(line) == len("sep=;"):
+        fault = f"the line {line!r} is meant for Excel alone"
+        expected = {"\t": "tabs", ",": "commas", ";": "semicolons"}[delimiter]
+        raise ValueError(f"{name}:1: {fault}; remove it, and write {expected} between cells")
     _check_names(columns, f"{name}:1: ")
-    remedy = _TABS if delimiter == "\t" else _QUOTES
     first_blank = 0
     for cells in rows:
         if not cells:
@@ -321,20 +382,25 @@ def _cell_records(file: Any, name: str, delimiter: str) -> Iterator[Record]:
             continue
         # In a file of one column a blank line may be meant as a blank cell.
         if first_blank and len(columns) == 1:
-            or_quotes = "" if delimiter == "\t" else '; a blank cell is ""'
+            or_quotes = '; a blank cell is ""' if has_quotes else ""
             raise ValueError(f"{name}:{first_blank}: the line is blank; remove it{or_quotes}")
         if len(cells) != len(columns):
             fault = f"the row has {len(cells)} cells, but there are {len(columns)} columns"
             end = f" (it ends on line {lines.count})" if lines.count > lines.before_row + 1 else ""
-            raise ValueError(f"{lines.where}: {fault}{end}; {remedy}")
-        yield Record(lines.before_row, dict(zip(columns, cells, strict=True)), in_cells=True)
+            raise ValueError(f"{lines.where}: {fault}{end}; {_QUOTES if has_quotes else _TABS}")
+        values = dict(zip(columns, cells, strict=True))
+        for column, cell in () if has_quotes else values.items():
+            if '""' in cell[1:-1] and looks_quoted(cell):
+                fault = f"column {column!r} holds a text with quotes as in CSV, but others have quotes as letters"
+                raise ValueError(f"{lines.where}: {fault}; write all of them alike, or .csv or .jsonl")
+        yield Record(lines.before_row, values, in_cells=True, is_unquoted=has_quotes and delimiter == "\t")
 
 
-def _cells(lines: _Lines, delimiter: str) -> Iterator[list[str]]:
+def _cells(lines: _Lines, delimiter: str, has_quotes: bool) -> Iterator[list[str]]:
     """Yield the list of cells of each row, which is empty for a blank line."""
     csv.field_size_limit(LONGEST_LINE)  # The default limit of 131,072 characters is too low for contexts.
     try:
-        for cells in csv.reader(lines, strict=True, **dialect_of(delimiter)):
+        for cells in csv.reader(lines, strict=True, **dialect_of(delimiter, has_quotes=has_quotes)):
             yield cells
             lines.begin_row()
     except csv.Error as error:

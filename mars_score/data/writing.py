@@ -13,9 +13,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from mars_score.atomic import temporary_folder
+from mars_score.atomic import check_replaceable, keep_mode, temporary_folder
 from mars_score.data.columns import RecordFile
-from mars_score.data.reading import delimiter_of, dialect_of
+from mars_score.data.reading import delimiter_of, dialect_of, looks_quoted
 from mars_score.text import whole
 
 STDOUT = "-"  # as a name of an output
@@ -69,12 +69,17 @@ def row_line(row: dict[str, Any]) -> str:
 
 @contextmanager
 def run_folder(out: str | None) -> Iterator[Path]:
-    """Make a temporary folder for the results of a run, beside its output if that is a file."""
+    """Make a temporary folder for the results of a run, beside its output if that is a file.
+
+    Raises:
+        OSError: the output is a folder, is read-only, or its folder does not exist.
+    """
     parent = None
     if out is not None and not is_stream(out):
         target = Path(os.path.realpath(out))
         if target.is_dir():
             raise IsADirectoryError(f"{out}: Is a directory")
+        check_replaceable(out)
         parent = target.parent
         if not parent.is_dir():
             raise FileNotFoundError(f"{out}: the folder {parent} does not exist; make it first")
@@ -110,6 +115,7 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
             complete = convert(complete, out)
             with complete.open("rb") as file:
                 os.fsync(file.fileno())
+            keep_mode(Path(os.path.realpath(out)), complete)
             os.replace(complete, os.path.realpath(out))
     except BrokenPipeError:
         raise
@@ -148,9 +154,17 @@ def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
     """Write a header and one record per row, with JSON for values other than strings and None."""
     columns = list(dict.fromkeys(name for row in _rows_in(rows) for name in row))
     with opened(path, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, **dialect_of(delimiter))
+        writer = csv.writer(file, **dialect_of(delimiter, has_quotes=delimiter != "\t"))
         writer.writerow(columns)
         writer.writerows([_cell(row.get(name)) for name in columns] for row in _rows_in(rows))
+
+
+def _not_in_tsv(name: str, cell: str) -> str:
+    """Return what TSV cannot hold in a column's name or a cell, or ""."""
+    if any(sign in text for text in (name, cell) for sign in _NOT_IN_TSV):
+        return "a tab or a line break"
+    is_quoted = looks_quoted(cell) or (name.startswith('"') and name.endswith('"'))
+    return "a text between quotes as a CSV writer puts them" if is_quoted else ""
 
 
 def _cell(value: Any) -> str:
@@ -217,8 +231,8 @@ class Writable:
                     fault = f"the output has a column {name!r} of its own"
                     raise ValueError(f"{file.path}: {fault}; rename that of the input")
             for name, value in row.items() if delimiter_of(self._out) == "\t" else ():
-                if any(sign in text for text in (name, _cell(value)) for sign in _NOT_IN_TSV):
-                    fault = f"{file.where(name)(index)} holds a tab or a line break, which TSV cannot hold"
+                if fault := _not_in_tsv(name, _cell(value)):
+                    fault = f"{file.where(name)(index)} holds {fault}, which TSV cannot hold"
                     raise ValueError(f"{fault}; write .csv or .jsonl instead")
             try:
                 lines.append(row_line(row).encode())

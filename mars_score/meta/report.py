@@ -3,11 +3,11 @@
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mars_score.atomic import write_whole
+from mars_score.atomic import check_replaceable, write_whole
 from mars_score.data.writing import row_line
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
@@ -26,6 +26,12 @@ _ATTACKS = {
     "reorder": "Reorder: half of a candidate's tokens shuffled (from four tokens, never the candidate itself)",
     "retrieve": "Retrieve: a sentence of the context as the candidate (from three sentences, never the candidate)",
 }
+
+
+def check_report(folder: str | os.PathLike[str], names: Iterable[str]) -> None:
+    """Raise PermissionError if a report on sets of these names would replace a file that is read-only."""
+    scores = [f"scores/{name}.jsonl" for name in names]
+    check_replaceable(*(Path(folder, file) for file in ("results.json", "report.md", *scores)))
 
 
 def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:

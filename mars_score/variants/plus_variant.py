@@ -131,8 +131,10 @@ def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
     terms = term_names(row, config)
     # Shipped NLI models know English alone; data records are not used to find the language.
     texts = [*row.references, *([row.context] if row.task != "data" else [])]
-    reads_language = calls.models.entailment_model not in SHIPPED or is_english(" ".join(texts))
-    is_unread = not reads_language and not terms.isdisjoint(JUDGED_TERMS)
+    text = " ".join(texts)
+    reads_language = calls.models.entailment_model not in SHIPPED or is_english(text)
+    # A text without letters, such as a number, is of no language and not judged either; that needs no notice.
+    is_unread = not reads_language and not terms.isdisjoint(JUDGED_TERMS) and any(map(str.isalpha, text))
     parts = windows(row.context, config.window_words) if "context" in terms else ()
     return Plan(row, terms if reads_language else terms - JUDGED_TERMS, is_unread, parts)
 
