@@ -307,8 +307,9 @@ def test_combine(make, tmp_path):
     result = both.compute()
     assert set(result) == {"toy", "mars"}
     assert result["mars"] == 0.75
-    both.add(prediction="a b", reference=["a b"], contexts="first")
-    assert both.compute()["mars"] == 1.0
+    for names in (("prediction", "reference"), ("predictions", "references")):
+        both.add(**dict(zip(names, ("a b", ["a b"]), strict=True)), contexts="first")
+        assert both.compute()["mars"] == 1.0
 
 
 def test_a_pickle_leaves_models_out(make):

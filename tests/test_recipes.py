@@ -7,6 +7,7 @@ from pathlib import Path
 
 import evaluate
 import harnesses
+import numpy as np
 import pytest
 import tiny_models
 
@@ -38,8 +39,8 @@ def blocks(heading, language="python"):
 
 
 def run(heading, replaced=("", "")):
-    """Run the block of a section; returns all names that it leaves."""
-    (block,) = blocks(heading)
+    """Run the first block of a section; returns all names that it leaves."""
+    block, *_ = blocks(heading)
     assert replaced[0] in block
     names = {"__name__": "recipe"}
     exec(block.replace(*replaced), names)
@@ -76,6 +77,14 @@ def test_trainer(tiny_mini, tmp_path, monkeypatch, capsys):
     ids = tokenizer(names["contexts"])["input_ids"]
     assert [row.context for row in result.rows] == tokenizer.batch_decode(ids, skip_special_tokens=True)
     assert capsys.readouterr().out.splitlines()[-1] == str(result.score)
+    # With BLEU and ROUGE.
+    exec(blocks("Trainer")[1], names)
+    ids = np.array(tokenizer(["The old city walls are here."])["input_ids"])
+    labels = np.pad(ids, ((0, 0), (0, 2)), constant_values=-100)
+    evaluated = transformers.EvalPrediction(ids, labels, ids)
+    metrics = names["with_bleu_and_rouge"](MarsScorer("mini", variant="plus"), tokenizer)(evaluated)
+    expected = {"bleu": 100, "rougeL": 1, "mars": scored[-1].score}
+    assert {name: metrics[name] for name in expected} == pytest.approx(expected)
 
 
 def test_evaluate(tiny_mini, tmp_path, monkeypatch, capsys):
