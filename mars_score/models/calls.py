@@ -153,9 +153,7 @@ class ModelCalls:
         spec = getattr(self.models, name)
         with loading_lock:
             source, wrapped = self._current.get(name, (None, None))
-            # The prompt and the window of an encoder object may have changed since the last call.
-            may_differ = name == "encoder" and source is not None and source.revision is None
-            if wrapped is None or source != locate(spec) or may_differ:
+            if wrapped is None or source != locate(spec):
                 model: Any = shared_model(name, self.models, self.runtime)
                 if name == "encoder":
                     from mars_score.models.encoder import SentenceEncoder
@@ -167,6 +165,9 @@ class ModelCalls:
                     network, tokenizer = model
                     model = NliModel(network, tokenizer, self.runtime.encoder_batch_size)
                 self._current[name] = locate(spec), model  # Loading may have made the revision known.
+            elif name == "encoder" and source.revision is None:
+                # The prompt and the window of an object may have changed since the last call.
+                self._current[name] = source, type(wrapped)(wrapped.model, self.runtime.encoder_batch_size)
             return self._current[name][1]
 
     def _cached(
