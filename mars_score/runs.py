@@ -362,7 +362,7 @@ class _IdfCounter:
 
     def __init__(self, settings: Settings) -> None:
         self._tagger = Tagger(settings.language)
-        self._lower = isinstance(settings.config, PaperConfig) and settings.config.lower_words
+        self._lower = settings.config.lower_words
         self._known: set[bytes] = set()  # digests of the texts so far
         self._frequencies: Counter[str] = Counter()
 

@@ -85,6 +85,7 @@ class PlusConfig:
 
     masks: ClassVar = False  # whether references are masked and infilled
     counts_idf: ClassVar = False  # whether a score depends on the other references of the call
+    lower_words: ClassVar = False
     needs_references: ClassVar = False
     strip_urls_hashtags: ClassVar = False
 
