@@ -6,7 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import jsonl
 import numpy as np
@@ -315,11 +315,7 @@ def test_a_set_that_is_not_among_the_files_is_refused(tmp_path, failing):
 @pytest.mark.usefixtures("presets_as_they_are")
 def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run):
     """With models in folders, as objects cannot be shared; through the command line."""
-    names = ("candidate", "references", "context")
-    rows = [
-        {**dict(zip(names, row, strict=False)), "human": rating}
-        for row, rating in zip(TALK.rows, RATED, strict=True)
-    ]
+    rows = [{**asdict(row), "human": rating} for row, rating in zip(TALK.rows, RATED, strict=True)]
     named = {**named_models, "variant": "fast", "support_weight": 0, "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)

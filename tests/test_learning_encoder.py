@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 
 import jsonl
 import numpy as np
@@ -329,7 +330,7 @@ def test_training_and_scoring_by_commands(tmp_path, command):
 def test_a_trained_encoder_scores_the_same_in_another_process(named_models, tmp_path, command):
     data = rated(count=40)
     lines = [
-        {**row._asdict(), "human": rating, "group": group}
+        {**asdict(row), "human": rating, "group": group}
         for row, rating, group in zip(data.rows, data.ratings, data.groups, strict=True)
     ]
     file, head = jsonl.write(tmp_path / "rated.jsonl", lines), tmp_path / "head"
