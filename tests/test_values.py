@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from mars_score.data.checking import check_contexts, check_references, check_samples, check_tasks
+from mars_score.data.frames import columns_of
 from mars_score.scorer import MarsScorer
 
 MISSING = {
@@ -43,6 +44,19 @@ def test_a_missing_value_of_a_record_is_left_out(missing):
 def test_a_missing_value_of_an_optional_column_is_none(missing):
     assert check_samples([missing, "a", [missing] * 0]) == [(), ("a",), ()]
     assert check_tasks([missing, "data"], 2) == ["", "data"]
+
+
+@missing_values
+@pytest.mark.filterwarnings("ignore:.*hold lists")
+def test_a_missing_cell_of_a_table_leaves_the_lists_beside_it_lists(missing):
+    table = {
+        "prediction": ["a", "b"],
+        "reference": ["c", "d"],
+        "context": ["e", "f"],
+        "others": ['["g", "h"]', missing],
+    }
+    samples = columns_of(table, {"samples": "others"})[3]
+    assert check_samples(samples) == [("g", "h"), ()]
 
 
 @missing_values

@@ -148,7 +148,7 @@ def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str])
     if values is None:
         fault = f"must be a list with one entry per row, got {brief(column)}"
         raise TypeError(f"column {title!r} {fault}; for a single row pass a list of one")
-    if name == "task" or not all(value is None or isinstance(value, str) for value in values):
+    if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
         return values
     where = f"column {title!r}[{{}}]".format
     return CellKinds().parse(values, name, where, "pass the columns one by one, as lists of texts")
