@@ -128,15 +128,16 @@ class Outputs(NamedTuple):
 
 def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
     """Decide what the score of a row needs."""
-    terms = term_names(row, config)
-    # Shipped NLI models know English alone; data records are not used to find the language.
-    texts = [*row.references, *([row.context] if row.task != "data" else [])]
-    text = " ".join(texts)
-    reads_language = calls.models.entailment_model not in SHIPPED or is_english(text)
-    # A text without letters, such as a number, is of no language and not judged either; that needs no notice.
-    is_unread = not reads_language and not terms.isdisjoint(JUDGED_TERMS) and any(map(str.isalpha, text))
+    terms, is_unread = term_names(row, config), False
+    if not terms.isdisjoint(JUDGED_TERMS) and calls.models.entailment_model in SHIPPED:
+        # Shipped NLI models know English alone; data records are not used to find the language.
+        text = " ".join([*row.references, *([row.context] if row.task != "data" else [])])
+        if not is_english(text):
+            terms -= JUDGED_TERMS
+            # A text without letters, such as a number, is of no language; that needs no notice.
+            is_unread = any(map(str.isalpha, text))
     parts = windows(row.context, config.window_words) if "context" in terms else ()
-    return Plan(row, terms if reads_language else terms - JUDGED_TERMS, is_unread, parts)
+    return Plan(row, terms, is_unread, parts)
 
 
 def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> Outputs:
