@@ -122,4 +122,9 @@ def clean_text(text: str) -> str:
     text = _CLOSING.sub("", _REASONING.sub(" ", text))  # Templates may leave the opening tag out.
     if opening := _OPENING.search(text):
         text = text[: opening.start()]
-    return _TOKEN.sub(" ", _HEADER.sub(" ", text)).strip()
+    return without_special_tokens(text).strip()
+
+
+def without_special_tokens(text: str) -> str:
+    """Take the special tokens of chat templates and tokenizers out of a text."""
+    return _TOKEN.sub(" ", _HEADER.sub(" ", text))
