@@ -87,13 +87,13 @@ def test_where_a_model_in_parts_is(is_here, hub, tmp_path):
         return is_here(*options)[ENCODER.name]
 
     assert not encoder_is_here()
-    copy_in(hub, ENCODER.hub_id, "1" * 40, ENCODER.files)  # another commit
-    copy_in(hub, ENCODER.hub_id, ENCODER.commit, list(ENCODER.files)[1:])  # not all files
+    copy_in(hub, ENCODER.copy.hub_id, "1" * 40, ENCODER.copy.files)  # another commit
+    copy_in(hub, ENCODER.copy.hub_id, ENCODER.copy.commit, list(ENCODER.copy.files)[1:])  # not all files
     assert not encoder_is_here()
     store = tmp_path / "another store"
     stored_folder(ENCODER, store).mkdir(parents=True)
     assert encoder_is_here("--store", store)
     assert not encoder_is_here()
-    shutil.rmtree(hub / f"models--{ENCODER.hub_id.replace('/', '--')}")
-    copy_in(hub, ENCODER.hub_id, ENCODER.commit, ENCODER.files)
+    shutil.rmtree(hub / f"models--{ENCODER.copy.hub_id.replace('/', '--')}")
+    copy_in(hub, ENCODER.copy.hub_id, ENCODER.copy.commit, ENCODER.copy.files)
     assert encoder_is_here()

