@@ -1,6 +1,6 @@
 """The values that pass between the parts of MARS: rows, judgements, terms and scores."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -74,30 +74,28 @@ class Entailment(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What an NLI model says of a sentence of a candidate, with calibrated probabilities.
+    """What an NLI model says of a sentence of a candidate.
 
     Attributes:
         sentence: of the candidate.
-        reference_premise: the reference, or the passage of it, that the sentence is judged by; "" for none.
-        context_premise: the context, or the passage of it; "" for none.
-        by_reference: what the first premise says of the sentence; None without that premise.
-        by_context: what the second says.
+        premise: what it is judged by: the context or a passage of it for a summary, else a reference or a passage.
+        entailment: the probabilities that the premise entails and that it contradicts the sentence.
+        by_reference: the same by a reference, for a summary that says nearly all of one.
     """
 
     sentence: str
-    reference_premise: str
-    context_premise: str
-    by_reference: Entailment | None
-    by_context: Entailment | None
+    premise: str
+    entailment: Entailment
+    by_reference: Entailment | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement that is reliable enough to be shown.
+    """A judgement that is reliable enough to count.
 
     Attributes:
         sentence: of the candidate.
-        verdict: ``"supported"`` or ``"contradicted"``.
+        verdict: ``"contradicted"``.
         probability: of the verdict.
         premise: the reference, or the passage of the context, that decides it.
     """
@@ -106,6 +104,10 @@ class Verdict:
     verdict: str
     probability: float
     premise: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sentence, probability and premise, ready for JSON."""
+        return {"sentence": self.sentence, "probability": self.probability, "premise": self.premise}
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ class Aspects(NamedTuple):
         context: how near it is to the context: the value of the term ``"context"``.
         fluency: how likely it is without the context: 1 at a mean log probability of 0 nats per token, 0 at -10.
         repetition: share of its words that are repeated; the only aspect of which less is better.
-        supported: probability that the context entails each of its sentences: that of the worst one.
+        supported: mean probability that the context entails its sentences; None unless it is a summary, and where
+            the NLI model cannot tell.
     """
 
     reference: float | None = None
@@ -203,24 +206,20 @@ class Aspects(NamedTuple):
     supported: float | None = None
 
     @classmethod
-    def of(
-        cls, terms: Iterable[Term], log_p: LogProbability | None = None, judgements: Sequence[Judgement] = ()
-    ) -> "Aspects":
+    def of(cls, terms: Iterable[Term], log_p: LogProbability | None = None) -> "Aspects":
         """Take the aspects of a candidate from the terms of its score; no model runs for them alone.
 
         Args:
             terms: of its score.
             log_p: its log probability; None: not computed.
-            judgements: of its sentences.
         """
         values = {term.name: term.value for term in terms}
-        entailed = [judgement.by_context.entailment for judgement in judgements if judgement.by_context]
         return cls(
             reference=_in_unit_interval(values.get("references")),
             context=_in_unit_interval(values.get("context")),
             fluency=_in_unit_interval(None if log_p is None else 1 - log_p.alone / UNLIKELY),
             repetition=_in_unit_interval(values.get("repetition")),
-            supported=_in_unit_interval(min(entailed, default=None)),
+            supported=_in_unit_interval(values.get("support")),
         )
 
     def __str__(self) -> str:
@@ -254,6 +253,11 @@ class RowScore:
     verdicts: tuple[Verdict, ...] = ()
 
     @property
+    def contradicted(self) -> list[dict[str, Any]]:
+        """Return the sentences that are contradicted, each with its probability and premise, ready for JSON."""
+        return [verdict.to_dict() for verdict in self.verdicts]
+
+    @property
     def reference_texts(self) -> tuple[str, ...]:
         """Return the references and their infills, without repetitions."""
         return tuple(dict.fromkeys(text for reference in self.references for text in reference.augmented.texts))
@@ -273,7 +277,8 @@ class RowScore:
             ],
             "samples": [asdict(sample) for sample in self.samples],
             "aspects": self.aspects._asdict(),
-            "verdicts": [asdict(verdict) for verdict in self.verdicts],
+            "contradicted": self.contradicted,
+            "supported": self.aspects.supported,
         }
 
     @classmethod
@@ -296,5 +301,5 @@ class RowScore:
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
-            tuple(Verdict(**verdict) for verdict in stored["verdicts"]),
+            tuple(Verdict(verdict="contradicted", **verdict) for verdict in stored["contradicted"]),
         )

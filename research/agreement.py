@@ -1,6 +1,6 @@
 """Agreement with human ratings: Pearson's r of several metrics on many sets, and intervals of their differences.
 
-    python -m research.agreement DATA/*.jsonl --preset mini > research/agreement.md
+    python -m research.agreement DATA/*.jsonl --preset mini
 
 Prints a Markdown table by set, one of the means with the difference from the first metric, and one of attacks.
 Whole groups (a context with its candidates) are taken until a set has about ``--rows`` candidates. Model outputs

@@ -30,8 +30,7 @@ from research.forms import (
 from research.results import add_record_option, markdown, record
 from research.sets import TASKS, read_sets
 
-MEAN = "mean of sentences"
-OURS = (*Aspects._fields, MEAN)
+OURS = Aspects._fields
 Found = dict[str, dict[str, dict[str, float]]]  # Pearson's r by set, rating and aspect
 # Kinds of ratings, by their names in the sets.
 KINDS = {
@@ -66,12 +65,10 @@ def main() -> None:
 
 
 def aspects_of(features: Features, config: PlusConfig) -> dict[str, float | None]:
-    """Return the aspects that a scored row has, and the other form of ``supported``."""
+    """Return the aspects that a scored row has."""
     own = with_terms(features, config, features.row.task)
     log_p = own.log_p if "likelihood" in own.terms else None
-    aspects = Aspects.of(plus(own, config), log_p, own.judgements)
-    entailed = [one.by_context.entailment for one in own.judgements if one.by_context]
-    return {**aspects._asdict(), MEAN: float(np.mean(entailed)) if entailed else None}
+    return Aspects.of(plus(own, config), log_p)._asdict()
 
 
 def columns(rows: Sequence[Mapping[str, float | None]]) -> dict[str, Floats]:

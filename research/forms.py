@@ -24,13 +24,12 @@ from mars_score.metrics.plus import (
     JUDGED_TERMS,
     Features,
     PlusConfig,
-    contradiction,
     plus,
     repetition,
     term_names,
 )
 from mars_score.models.calls import ModelCalls
-from mars_score.rows import Entailment, Judgement, LogProbability, Row, weighted_sum
+from mars_score.rows import Entailment, Judgement, LogProbability, Row, Verdict, weighted_sum
 from mars_score.settings import resolve_settings
 from mars_score.variants.plus_variant import features_of
 from research.agreement import drawn, pearson
@@ -41,6 +40,14 @@ RESAMPLES = 1000
 WITHIN = 0.02  # of r
 VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}  # with the settings of the preset
 ALONE = "without references"
+# Columns of the means, and how they are called there.
+TITLES = {
+    "plus": "`plus`",
+    "fast": "`fast`",
+    ALONE: "`plus` without references",
+    "token recall": "recall of BERTScore, same encoder",
+    "cosine": "cosine of sentence vectors",
+}
 NEVER = 0.999999  # a cosine that no context reaches
 Floats = NDArray[np.float64]
 Changes = Mapping[str, float]  # constants of PlusConfig, and rules of :func:`scores`
@@ -63,7 +70,6 @@ CHANGES: dict[str, Changes] = {
     "support and contradiction": {"support_weight": 0, "contradiction_penalty": 0},
     "support": {"support_weight": 0},
     "contradiction": {"contradiction_penalty": 0},
-    "support in summaries alone": {"follows": True},
     "a tenth of token recall: the cosine of sentences there": {"cosine": 0.1},
     "half of token recall: the cosine of sentences there": {"cosine": 0.5},
     "token recall: the cosine of sentences there": {"cosine": 1},
@@ -77,8 +83,8 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "log_p_weight": (0.5, 0, 1),
     "dialogue": (True, False),
     "repetition_penalty": (0.3, 0, 0.6),
-    "support_weight": (0.1, 0, 0.2),
-    "contradiction_penalty": (0.6, 0, 0.3, 0.8),
+    "support_weight": (0.2, 0, 0.1, 0.3),
+    "contradiction_penalty": (0.5, 0, 0.3, 0.8),
 }
 PLAIN: Changes = {  # R + .5 C
     "likelihood_weight": 0,
@@ -160,37 +166,28 @@ def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
 
 def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
     """Compute the features that the rows would have with any task; :func:`with_terms` says which count."""
-    as_text, as_data, as_said, without_references = (
-        features_of(chosen, PlusConfig(), calls)
-        for chosen in (
-            [replace(row, task="text") for row in rows],
-            [replace(row, task="data") for row in rows],
-            rows,
-            [replace(row, references=()) for row in rows],
-        )
+    unjudged = replace(PlusConfig(), support_weight=0.0, contradiction_penalty=0.0)
+    as_text, as_data = (
+        features_of([replace(row, task=task) for row in rows], unjudged, calls) for task in ("text", "data")
     )
+    as_said = features_of(rows, PlusConfig(), calls)
     return [
         text._replace(
             row=said.row,
+            terms=said.terms,
             reference_cosines=record.reference_cosines,
-            judgements=_judged_by_both(said.judgements, alone.judgements),
+            judgements=[one._replace(premise="") for one in said.judgements],
+            verdicts=said.verdicts,
+            belief=said.belief,
         )
-        for text, record, said, alone in zip(as_text, as_data, as_said, without_references, strict=True)
-    ]
-
-
-def _judged_by_both(by_reference: Sequence[Judgement], by_context: Sequence[Judgement]) -> list[Judgement]:
-    """Join what is said by the references and by the context alone, which may not be in English by itself."""
-    said = [one.by_context for one in by_context] or [None] * len(by_reference)
-    return [
-        one._replace(reference_premise="", context_premise="", by_context=other)
-        for one, other in zip(by_reference, said, strict=True)
+        for text, record, said in zip(as_text, as_data, as_said, strict=True)
     ]
 
 
 def to_json(features: Features) -> list[Any]:
     """Return features as JSON can hold them."""
-    return [astuple(features.row), sorted(features.terms), *features[2:]]
+    verdicts = [astuple(verdict) for verdict in features.verdicts]
+    return [astuple(features.row), sorted(features.terms), *features[2:-2], verdicts, features.belief]
 
 
 def from_json(values: Sequence[Any]) -> Features:
@@ -201,13 +198,12 @@ def from_json(values: Sequence[Any]) -> Features:
         row=Row(candidate, tuple(references), context, tuple(samples), task),
         terms=frozenset(features.terms),
         log_p=features.log_p and LogProbability(*features.log_p),
-        judgements=[_judgement(*one) for one in features.judgements],
+        judgements=[
+            Judgement(sentence, premise, Entailment(*first), second and Entailment(*second))
+            for sentence, premise, first, second in features.judgements
+        ],
+        verdicts=[Verdict(*verdict) for verdict in features.verdicts],  # type: ignore[misc]
     )
-
-
-def _judgement(sentence: str, reference: str, context: str, *found: Sequence[float] | None) -> Judgement:
-    by_reference, by_context = (Entailment(*one) if one else None for one in found)
-    return Judgement(sentence, reference, context, by_reference, by_context)
 
 
 def scores(
@@ -217,7 +213,6 @@ def scores(
     cosine: float = 0,
     data: float = True,
     dialogue: float = True,
-    follows: float = False,
     **constants: Any,
 ) -> Floats:
     """Compute the score of each candidate by a changed formula.
@@ -228,15 +223,12 @@ def scores(
         cosine: share of the sentence cosine in the place of token recall.
         data: whether the cosine stands in the context's place where that is data.
         dialogue: whether the likelihood does not count in a dialogue.
-        follows: whether each text is to follow from its context, as a summary is.
         constants: of ``config``, changed.
     """
     changed = replace(config, **constants)
     values = []
     for one in candidates:
         task = "text" if one.row.task == "data" and not data else one.row.task
-        if follows and task == "text" and all(judged.by_context for judged in one.judgements):
-            task = "summary"
         features = with_terms(one, changed, task)
         if cosine:
             mixed = (1 - cosine) * max(one.recalls) + cosine * max(one.reference_cosines)
@@ -250,12 +242,9 @@ def scores(
 def with_terms(features: Features, config: PlusConfig, task: str) -> Features:
     """Return features as those of a row of a task, with the terms that its score has."""
     row = replace(features.row, task=task)
-    terms = term_names(row, config) - (frozenset() if features.judgements else JUDGED_TERMS)
-    judgements = features.judgements
-    if task != "summary" and row.references:
-        judgements = [judgement._replace(by_context=None) for judgement in judgements]
+    terms = term_names(row, config) - (JUDGED_TERMS - features.terms)
     near = features.reference_context_cosine if "context" in terms else 0.0
-    return features._replace(row=row, terms=terms, reference_context_cosine=near, judgements=judgements)
+    return features._replace(row=row, terms=terms, reference_context_cosine=near)
 
 
 def alone(features: Features) -> Features:
@@ -265,7 +254,8 @@ def alone(features: Features) -> Features:
         recalls=(),
         reference_cosines=(),
         reference_context_cosine=0.0,
-        judgements=[one._replace(by_reference=None) for one in features.judgements if one.by_context],
+        judgements=features.judgements if features.row.task == "summary" else (),
+        verdicts=features.verdicts if features.row.task == "summary" else (),
     )
 
 
@@ -313,12 +303,31 @@ def by_set(values: Mapping[str, Any]) -> str:
 
 
 def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Write the tables of each preset."""
-    made = {}
+    """Write the tables of each preset, that of the means, and what the NLI model brings."""
+    made = {"means": means_table(recorded)}
     for preset, values in recorded.items():
         made[f"{preset} sets"] = by_set(values)
-        made |= {f"{preset} {name}": "\n".join(values[name]["constants"]) for name in VARIANTS}
+        for name in VARIANTS:
+            lines = values[name]["constants"]
+            made[f"{preset} {name}"] = "\n".join(lines)
+            judged = [line for line in lines[2:] if line.startswith(("| support", "| contradiction"))]
+            made[f"{preset} {name} NLI"] = "\n".join([*lines[:2], *judged])
     return made
+
+
+def means_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write the mean over sets of r of each column, with its interval from resamples of whole kinds."""
+    rows = [["mean of r [95 %, kinds of sets resampled]", *(f"`{preset}`" for preset in recorded)]]
+    for title, name in TITLES.items():
+        cells = []
+        for values in recorded.values():
+            by_kind = [
+                [values["sets"][one][title] for one in names if one in values["sets"]] for names in KINDS.values()
+            ]
+            mean, low, high = mean_and_ends([one for one in by_kind if one])
+            cells.append(f"{mean:.3f} [{low:.2f}, {high:.2f}]")
+        rows.append([name, *cells])
+    return markdown(rows)
 
 
 def likelihood(features: Features, config: PlusConfig) -> float:
@@ -377,9 +386,9 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
         "likelihood": lambda one: likelihood(one, config),
         "repetition": lambda one: -repetition(replace(one.row, task="text"), config),
         "support": lambda one: float(
-            np.mean([by.by_context.entailment for by in one.judgements if by.by_context] or [0.0])
+            np.mean([judgement.entailment.entailment for judgement in one.judgements] or [0.0])
         ),
-        "contradiction": lambda one: -float(np.mean([contradiction(by) for by in one.judgements] or [0.0])),
+        "contradiction": lambda one: -len(one.verdicts) / max(1, len(one.judgements)),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]
@@ -426,13 +435,19 @@ def choose(mean: Callable[[Changes], float]) -> dict[str, float]:
 
 def interval(by_kind: Sequence[Sequence[float]]) -> str:
     """Write the mean over all sets, and its 95 % interval from resamples of whole kinds."""
+    mean, low, high = mean_and_ends(by_kind)
+    return f"{mean:+.1f} [{low:+.0f}, {high:+.0f}]"
+
+
+def mean_and_ends(by_kind: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Return the mean over all sets, and both ends of its 95 % interval from resamples of whole kinds."""
     rng = np.random.default_rng(0)
     means = []
     for _ in range(RESAMPLES):
         chosen: list[Any] = [by_kind[number] for number in rng.integers(0, len(by_kind), len(by_kind))]
         means.append(np.concatenate(chosen).mean())
     low, high = np.percentile(means, [2.5, 97.5])
-    return f"{np.concatenate(by_kind).mean():+.1f} [{low:+.0f}, {high:+.0f}]"
+    return float(np.concatenate(by_kind).mean()), float(low), float(high)
 
 
 if __name__ == "__main__":

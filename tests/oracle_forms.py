@@ -8,9 +8,9 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -146,10 +146,37 @@ def sentences(text: str) -> list[str]:
 # Natural language inference
 
 
-def split_at_breaks(context: str, task: str) -> list[list[str]]:
-    """The passages of a context, each as its sentences or, in a dialogue, its turns."""
-    passages = [text.split("\n") if task == "dialogue" else sentences(text) for text in context.split("\x1e")]
-    return [passage for passage in passages if any(passage)]
+def stated(sentence: str) -> str:
+    """What a sentence states, for texts without markup, citations, emoji and other addition than such openings."""
+    text = tidy(sentence)
+    while opening := re.match(r"(?:- |yes, |yes\. |so, |well: |in short, )(?=.)", text, re.IGNORECASE):
+        text = text[opening.end() :]
+    if text.endswith("?"):
+        return text
+    text = text.rstrip(" .!\u2026")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def tidy(text: str) -> str:
+    """A text with the signs of a keyboard."""
+    for sign, usual in {"\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2014": "-", "\u2026": "."}.items():
+        text = text.replace(sign, usual)
+    return re.sub(r" (?=[.,;:!?])", "", " ".join(text.split()))
+
+
+def is_said(statement: str, premise: str) -> bool:
+    """Whether a premise, or one of its sentences, has the words of a statement and no others."""
+    said = [stated(text) for text in (premise, *sentences(premise))]
+    return any((plain(text), "?" in text) == (plain(statement), "?" in statement) for text in said)
+
+
+def stating(candidate: str) -> list[str]:
+    """The sentences that are judged: those of two words or more, or else those of one."""
+    tidied = "\n".join(map(tidy, candidate.splitlines()))
+    counted = [(sentence, len(plain(stated(sentence)))) for sentence in sentences(tidied)]
+    return [sentence for sentence, words in counted if words > 1] or [
+        sentence for sentence, words in counted if words
+    ]
 
 
 def premise(encoder: Any, sentence: str, passages: Sequence[Sequence[str]]) -> str:
@@ -190,42 +217,50 @@ def probabilities(model: Any, tokenizer: Any, premise: str, hypothesis: str) -> 
     return classes[labels.index("entail")], classes[labels.index("contra")]
 
 
+class Judged(NamedTuple):
+    sentence: str
+    premise: str
+    supported: float
+    contradicted: float
+    by_reference: float | None  # how much a reference contradicts a sentence of a summary that is close to one
+
+    def is_denied(self, certain: float, likely: float) -> bool:
+        """Whether it is no question and is certainly contradicted; where both are asked, the other must agree."""
+        if stated(self.sentence).endswith("?"):
+            return False
+        if self.by_reference is None:
+            return self.contradicted >= certain
+        both = (self.contradicted, self.by_reference)
+        return max(both) >= certain and min(both) >= likely
+
+
 def judgements(
     models: dict[str, Any], candidate: str, references: Sequence[str], context: str, task: str
-) -> tuple[float, float]:
-    """The mean over the first twenty sentences of how much they are supported, and of how much contradicted.
+) -> list[Judged]:
+    """What is said of the first twenty sentences by the context of a summary, or else by the references.
 
-    The context is asked of a summary, and where there is no reference.
+    A summary that holds three quarters of a reference is judged by these, too. Other texts that hold less are not
+    judged, nor are replies, records, and texts without that which judges them.
     """
-    supported, contradicted = [], []
-    texts = sentences(candidate)[:20] or [candidate]
-    has_context = task == "summary" or not references
-    for sentence in texts:
-        judged = []
-        for passages in (
-            [sentences(reference) for reference in references],
-            split_at_breaks(context, task) if has_context else [],
-        ):
-            text = premise(models["encoder"], sentence, passages) if passages else ""
-            copied = bool(text) and sentence in text
-            probability = (
-                (1.0, 0.0)
-                if copied
-                else probabilities(*models["entailment_model"], text, sentence)
-                if text
-                else (0.0, 0.0)
-            )
-            judged.append(probability)
-        by_reference, by_context = judged
-        supported.append(by_context[0])
-        contradicted.append(by_reference[1] * (1 - by_context[0]) if references else by_context[1])
-    return sum(supported) / len(texts), sum(contradicted) / len(texts)
+    close = any(recall(models["encoder"], candidate, reference) >= 0.75 for reference in references)
+    if not (context if task == "summary" else close and task == "text"):
+        return []
+    by_context = [sentences(text) for text in context.split("\x1e") if text.strip()]
+    by_reference = [sentences(reference) for reference in references]
+    judged = []
+    for sentence in stating(candidate)[:20]:
+        asked = [by_context, by_reference] if task == "summary" and close else [by_context]
+        if task == "text":
+            asked = [by_reference]
+        premises = [premise(models["encoder"], sentence, passages) for passages in asked]
+        found = [shares(models["entailment_model"], text, stated(sentence)) for text in premises]
+        judged.append(Judged(sentence, premises[0], *found[0], found[1][1] if found[1:] else None))
+    return judged
 
 
-def inference(supported: float, contradicted: float, closest: float, task: str) -> float:
-    """What a score gains and loses by natural language inference."""
-    loss = 0.6 * max(0.0, closest) ** 8 * contradicted
-    return {"summary": 0.1 * supported - loss, "data": 0.0}.get(task, -loss)
+def shares(model: Any, premise: str, statement: str) -> tuple[float, float]:
+    """Of entailment and of contradiction; what is said word for word is entailed."""
+    return (1.0, 0.0) if is_said(statement, premise) else probabilities(*model, tidy(premise), statement)
 
 
 # plus and fast
@@ -241,20 +276,36 @@ def plus(
     *,
     likelihood: float = 0.15,
     context_weight: float = 0.5,
+    verdicts: tuple[float, float] = (math.inf, math.inf),
+    tasks: Sequence[str] = ("text", "summary"),
+    belief: float = 0.5,
 ) -> float:
-    """The score of a row; `fast` has no likelihood."""
+    """The score of a row; `fast` has no likelihood.
+
+    Args:
+        models: encoder, language model and NLI model.
+        candidate: not yet prepared, like the context.
+        references: prepared.
+        context: with its passages.
+        task: "text", "summary", "dialogue" or "data".
+        samples: prepared.
+        likelihood: weight.
+        context_weight: largest weight of the context.
+        verdicts: which probability of a contradiction is certain, and which is likely.
+        tasks: in which there are verdicts.
+        belief: which share of its weight the support of a summary gets.
+    """
     candidate, context = candidate.strip(), context.strip()
     if not candidate:
         return 0.0
-    encoder, closest = models["encoder"], 0.0
+    encoder = models["encoder"]
     share = likely_share = 1.0
     if references:
-        closest = value = max(recall(encoder, candidate, reference) for reference in references)
+        value = max(recall(encoder, candidate, reference) for reference in references)
         words = sum(len(reference.split()) for reference in references) / len(references)
         share, likely_share = words / (words + 3), words**2 / (words**2 + 20**2)
     if not references:
-        closest = nearness(encoder, candidate, context)
-        total, value = context_weight * closest, 0.0
+        total, value = context_weight * nearness(encoder, candidate, context), 0.0
     elif not (context and context_weight):
         total = value
     elif task == "data":
@@ -277,7 +328,17 @@ def plus(
     if task == "dialogue" and references and len(plain(candidate)) >= 5:
         repetition = min(1.0, repetition + copied(candidate, context))
     total -= 0.3 * repetition
-    return total + inference(*judgements(models, candidate, references, context, task), closest, task)
+    judged = judgements(models, candidate, references, context, task)
+    support = 0.2 * belief if task == "summary" else 0.0
+    total += support * share_of(one.supported for one in judged)
+    denied = share_of(one.is_denied(*verdicts) for one in judged) if task in tasks else 0.0
+    return total - (0.5 - support) * denied * max(0.0, total)
+
+
+def share_of(values: Iterable[float]) -> float:
+    """Their mean, or 0 if there are none."""
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
 
 
 # paper

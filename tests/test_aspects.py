@@ -1,4 +1,4 @@
-"""Aspects: each is what its terms and judgements say, and there is none that the score does not compute."""
+"""Aspects: each is what its term says, and there is none that the score does not compute."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 import tiny_models
 
 from mars_score.metrics.plus import PlusConfig
-from mars_score.rows import Aspects, Entailment, Judgement, LogProbability, RowScore, Term
+from mars_score.rows import Aspects, LogProbability, RowScore, Term
 from mars_score.scorer import MarsScorer
 from mars_score.variants.judgements import judge
 from research import aspects, forms
@@ -19,38 +19,19 @@ REFERENCES = [["The boys look at the boats!", "A walk."], "The children walk hom
 CONTEXTS = ["The baker opens her shop. The children walk along the river to look at the boats."] * 3
 
 
-def judgement(by_context, by_reference=0.5):
-    found = [None if one is None else Entailment(one, 0.0) for one in (by_reference, by_context)]
-    return Judgement("", "", "", *found)
-
-
 @pytest.mark.parametrize(
     ("value", "aspect"), [(0.25, 0.25), (0.0, 0.0), (1.0, 1.0), (-0.1, 0.0), (1.0000001, 1.0)]
 )
 def test_values_of_terms_within_their_limits(value, aspect):
-    terms = [Term(name, value, -7.0) for name in ("references", "context", "repetition", "likelihood")]
-    assert Aspects.of(terms) == Aspects(reference=aspect, context=aspect, repetition=aspect)
+    names = ("references", "context", "repetition", "likelihood", "support", "contradiction")
+    found = Aspects.of([Term(name, value, -7.0) for name in names])
+    assert found == Aspects(reference=aspect, context=aspect, repetition=aspect, supported=aspect)
 
 
 @pytest.mark.parametrize(("alone", "fluency"), [(0.0, 1.0), (-2.5, 0.75), (-10.0, 0.0), (-11.0, 0.0)])
 def test_fluency_is_the_likelihood_alone(alone, fluency):
     for given_context in (-1.0, -9.0):
         assert Aspects.of((), LogProbability(given_context, alone)) == Aspects(fluency=fluency)
-
-
-@pytest.mark.parametrize(
-    ("by_context", "supported"),
-    [
-        ([0.9], 0.9),
-        ([0.9, 0.2, 0.4], 0.2),
-        ([0.9, None], 0.9),
-        ([None, None], None),
-        ([], None),
-        ([0.5, 0.0], 0.0),
-    ],
-)
-def test_the_worst_sentence_decides_on_support(by_context, supported):
-    assert Aspects.of((), None, [judgement(one) for one in by_context]) == Aspects(supported=supported)
 
 
 @pytest.fixture
@@ -76,11 +57,12 @@ def test_aspects_of_scored_rows(make):
     log_p = scorer.calls.log_probability(zip(CONTEXTS, CANDIDATES, strict=True), 2048)
     for row, texts in list(zip(result.row_scores, result.rows, strict=True))[:2]:
         found, values = row.aspects, {term.name: term.value for term in row.terms}
-        judged = judge([texts], PlusConfig(), scorer.calls)[0]
+        judged = judge({texts: False}, PlusConfig(), scorer.calls)[texts]
         assert found.reference == max(one.score for one in row.references)
         assert (found.context, found.repetition) == (values["context"], values["repetition"])
         assert found.fluency == pytest.approx(max(0, 1 + log_p[texts.context, texts.candidate].alone / 10))
-        assert found.supported == pytest.approx(min(one.by_context.entailment for one in judged))
+        supported = [one.entailment.entailment for one in judged]
+        assert found.supported == pytest.approx(sum(supported) / len(supported))
     assert result.row_scores[0].aspects.repetition > result.row_scores[1].aspects.repetition == 0
     assert result.row_scores[2].aspects == Aspects()  # of a blank candidate
 
@@ -90,7 +72,10 @@ def test_aspects_of_scored_rows(make):
     [
         ("plus", {}, REFERENCES, "text", {"reference", "context", "fluency", "repetition"}),
         ("fast", {}, REFERENCES, "summary", {"reference", "context", "repetition", "supported"}),
-        ("plus", {}, None, "text", {"context", "fluency", "repetition", "supported"}),
+        ("plus", {}, None, "text", {"context", "fluency", "repetition"}),
+        ("plus", {}, None, "summary", {"context", "fluency", "repetition", "supported"}),
+        ("fast", {"support_weight": 0.0}, REFERENCES, "summary", {"reference", "context", "repetition"}),
+        ("fast", {"entailment_model": None}, REFERENCES, "summary", {"reference", "context", "repetition"}),
         ("plus", {}, REFERENCES, "dialogue", {"reference", "context", "repetition"}),
         ("plus", {}, REFERENCES, "data", {"reference", "fluency", "repetition"}),
         ("fast", {"entailment_model": None}, REFERENCES, "text", {"reference", "context", "repetition"}),

@@ -11,6 +11,7 @@ import jsonl
 import pytest
 import tiny_models
 import torch
+from belief import believe
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import common, rates, stages
@@ -20,7 +21,7 @@ from mars_score import MarsScorer
 from mars_score.infilling.jobs import Blank, FilledBlank, Job
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.presets import PRESETS
-from mars_score.rows import TASKS, Entailment, Judgement, Row
+from mars_score.rows import TASKS, Entailment, Judgement, Row, Verdict
 from research import forms, samples, sets
 
 
@@ -104,15 +105,19 @@ ROWS = [
 
 
 @pytest.mark.parametrize("variant", forms.VARIANTS)
-def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini):
+def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini, monkeypatch):
     """With and without references, and with settings that the research changes."""
+    believe(monkeypatch, certain=0.0, likely=0.0)
     config = forms.VARIANTS[variant]
     without_references = [replace(row, references=()) for row in ROWS]
     scorer = MarsScorer("mini", variant=variant)
     for rows in (ROWS, without_references):
         saved = json.loads(json.dumps([*map(forms.to_json, forms.every_feature(rows, scorer.calls))]))
         features = [forms.from_json(one) for one in saved]
-        expected = [row.score for row in scorer.row_scores(rows)]
+        scored = scorer.row_scores(rows)
+        expected = [row.score for row in scored]
+        judged = ["text", "summary"] if rows is ROWS else ["summary"]
+        assert [one.task for one, row in zip(rows, scored, strict=True) if row.verdicts] == judged
         assert forms.scores(features, config) == pytest.approx(expected, abs=1e-12)
     features = forms.every_feature(ROWS, scorer.calls)
     changes = {"context_weight": 0.3, "repetition_penalty": 0.6, "copied_words": 3}
@@ -120,12 +125,14 @@ def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini):
     assert forms.scores(features, config, **changes) == pytest.approx([row.score for row in changed], abs=1e-12)
 
 
-def test_each_change_of_the_formula_changes_a_score(tiny_mini):
+def test_each_change_of_the_formula_changes_a_score(tiny_mini, monkeypatch):
+    believe(monkeypatch)
     config = forms.VARIANTS["plus"]
     features = forms.every_feature(ROWS, MarsScorer("mini", variant="plus").calls)
     features = [
         one._replace(
-            judgements=[Judgement("a", "", "", Entailment(0.2, 0.5), Entailment(0.3, 0.4))],
+            judgements=[Judgement("a", "", Entailment(0.2, 0.95))],
+            verdicts=[Verdict("a", "contradicted", 0.95, "")],
             reference_context_cosine=0.9,
             log_p=one.log_p._replace(given_context=9.0, alone=-4.0),
         )

@@ -4,20 +4,21 @@ How scores follow is in tests/test_forms.py, too; which premises are chosen in t
 """
 
 import json
-from dataclasses import replace
+from types import SimpleNamespace
 
 import jsonl
 import oracle_forms
 import pandas as pd
 import pytest
 import tiny_models
-import torch
+from belief import ALL, believe
 
 from mars_score import MarsScorer
 from mars_score.errors import Notice, UnsupportedModelError
+from mars_score.metrics.plus import PlusConfig
+from mars_score.rows import TASKS as KINDS
 from mars_score.rows import Entailment, Judgement, Row
-from mars_score.variants import judgements
-from mars_score.variants.judgements import SHIPPED, Calibration, calibration_of, verdict_on
+from mars_score.variants.judgements import SHIPPED, Reliability, is_close, judge, reliability_of, verdicts_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 12
@@ -38,15 +39,9 @@ def make(tiny_mini):
     """Makes scorers with an NLI model, or with None."""
 
     def make_scorer(model, **settings):
-        return MarsScorer(**{**tiny_mini, "entailment_model": model}, **{"variant": "fast", **settings})
+        return MarsScorer(**{**tiny_mini, "entailment_model": model, "variant": "fast", **settings})
 
     return make_scorer
-
-
-@pytest.fixture
-def calibrate(monkeypatch):
-    """Gives any model these calibrations by reference and by context."""
-    return lambda *both: monkeypatch.setattr(judgements, "calibration_of", lambda model: both)
 
 
 def values(row):
@@ -57,8 +52,10 @@ def values(row):
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
-    model = tiny_models.tiny_nli()
+def test_each_sentence_is_compared_with_its_premise(make, encoder, monkeypatch, batch_size):
+    verdicts = 0.27, 0.2
+    believe(monkeypatch, ALL, *verdicts)
+    model, shares = tiny_models.tiny_nli(), set()
     result, plain = (make(judge, encoder_batch_size=batch_size).score(*COLUMNS) for judge in (model, None))
     models = {"encoder": encoder, "entailment_model": model}
     for number, (row, before) in enumerate(zip(result.row_scores, plain.row_scores, strict=True)):
@@ -66,18 +63,21 @@ def test_each_sentence_is_compared_with_its_premises(make, encoder, batch_size):
         if not candidate.strip():
             assert (row.score, row.terms) == (0, ())
             continue
-        task = TASKS[number]
-        supported, contradicted = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task)
-        expected = {"contradiction": contradicted * max(0, values(row)["references"]) ** 8}
-        if task == "data":
-            expected = {}
+        task, expected, score = TASKS[number], {}, before.score
+        judged = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task)
         if task == "summary":
-            expected["support"] = supported
+            expected["support"] = sum(one.supported for one in judged) / len(judged)
+            score += 0.2 * expected["support"]
+        if task != "dialogue":
+            share = sum(one.is_denied(*verdicts) for one in judged) / len(judged)
+            expected["contradiction"] = share
+            score *= 1 - (0.3 if task == "summary" else 0.5) * share
+            shares.add(share)
         terms = values(row)
         assert {name: terms[name] for name in terms.keys() - values(before).keys()} == pytest.approx(expected)
-        added = oracle_forms.inference(supported, contradicted, terms["references"], task)
-        assert row.score == pytest.approx(before.score + added, abs=1e-9)
+        assert row.score == pytest.approx(score, abs=1e-9)
         assert row.terms[: len(before.terms)] == before.terms
+    assert shares == {0.0, 0.5}
     assert "|entailment_model:RobertaForSequenceClassification@" in str(result.signature)
     assert plain.signature.to_dict()["entailment_model"] == "none"
     assert plain.signature.to_dict()["contradiction_penalty"] == plain.signature.to_dict()["support_weight"] == 0
@@ -93,12 +93,13 @@ def test_paper_has_no_contradictions(make):
     [
         ({}, {"support", "contradiction"}, 4),
         ({"support_weight": 0}, {"contradiction"}, 4),
-        ({"contradiction_penalty": 0}, {"support"}, 1),  # the summary alone is judged, and is its reference
+        ({"contradiction_penalty": 0}, {"support"}, 1),  # the summary alone is judged
         ({"support_weight": 0, "contradiction_penalty": 0}, set(), 0),
     ],
 )
-def test_a_weight_of_0_leaves_its_term_out(make, weights, terms, pairs):
+def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pairs):
     """And what only that term needs is not computed."""
+    believe(monkeypatch)
     totals = []
     progress = {"progress": lambda stage, done, total: totals.append((stage, done, total))}
     named = [
@@ -116,17 +117,19 @@ def test_a_weight_of_0_leaves_its_term_out(make, weights, terms, pairs):
 )
 def test_a_model_without_the_classes_is_refused(make, labels):
     with pytest.raises(UnsupportedModelError, match=f"^entailment_model .*{labels[0].lower()}"):
-        make(tiny_models.tiny_nli(labels=labels)).score(["a"], ["b"], ["c d"])
+        make(tiny_models.tiny_nli(labels=labels)).score(["a"], ["b"], ["c d"], tasks="summary")
 
 
 def test_of_many_sentences_the_first_are_judged(make):
-    """300 sentences: the first 20 are, and a notice says so."""
-    candidates = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
-    result = make(tiny_models.tiny_nli()).score(candidates, ["It rained every day."] * 2, [LONG] * 2)
+    """300 sentences: the first 20 are, and a notice says so. Those that state nothing do not count."""
+    days = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
+    candidates = [f"Thanks! {days[0]} \U0001f600 Bye.", days[1]]
+    scorer = make(tiny_models.tiny_nli(), task="summary")
+    result = scorer.score(candidates, ["It rained every day."] * 2, [LONG] * 2)
     assert [notice for notice in result.notices if notice.startswith(Notice.SENTENCES_CUT.message)] == [
         f"{Notice.SENTENCES_CUT.message}: 1 of 2 rows (index 1)"
     ]
-    assert all("contradiction" in values(row) for row in result.row_scores)
+    assert values(result.row_scores[0])["support"] == pytest.approx(values(result.row_scores[1])["support"])
 
 
 def test_what_is_stored_is_not_computed_again(make, tmp_path):
@@ -205,151 +208,190 @@ def test_a_summary_without_a_context_has_no_support(make, nli):
     assert "support" in values(scorer.score([SUMMARY[0]], None, [SUMMARY[2]]).row_scores[0])
 
 
-# Calibrations
+# What is believed
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_a_temperature_divides_the_logits(temperature):
-    torch.manual_seed(0)
-    for logits in torch.randn(9, 3, dtype=torch.float64) * 4:
-        first, after = (torch.softmax(values, -1).tolist() for values in (logits, logits / temperature))
-        assert Calibration(temperature).apply(Entailment(*first[:2])) == pytest.approx(after[:2], abs=1e-9)
+@pytest.mark.parametrize(("has_references", "context"), [(True, ""), (True, SUMMARY[2]), (False, SUMMARY[2])])
+@pytest.mark.parametrize("task", KINDS)
+def test_which_rows_have_which_terms(make, nli, monkeypatch, task, context, has_references):
+    """Replies, records, and texts by a context alone have none; what is not believed is left out."""
+    by = {"summary": bool(context), "text": has_references}.get(task, False)
+    for known in (ALL, Reliability(0.0, False, True), Reliability(0.2, True, False), reliability_of(nli)):
+        believe(monkeypatch, known)
+        texts = [SUMMARY[0]], [SUMMARY[1]] if has_references else None, [context]
+        [row] = make(nli).score(*texts, tasks=task).row_scores
+        believed = known.by_context if task == "summary" else known.by_reference
+        expected = {"support"} if by and task == "summary" and known.support else set()
+        expected |= {"contradiction"} if by and believed else set()
+        assert {"support", "contradiction"} & values(row).keys() == expected
+        weights = [term.weight for term in row.terms if term.name == "support"]
+        assert weights == pytest.approx([known.support * 0.2] if "support" in expected else [])
 
 
-@pytest.mark.parametrize("sure", [Entailment(1.0, 0.0), Entailment(0.0, 1.0), Entailment(0.0, 0.0)])
-def test_what_is_certain_stays_so(sure):
-    assert Calibration(2.5).apply(sure) == sure
-
-
-def test_scores_are_of_calibrated_probabilities(make, encoder, calibrate):
-    """Each by the calibration of its kind of premise."""
-    model, (candidate, reference, context) = tiny_models.tiny_nli(), ("It is new.", *SUMMARY[1:])
-    both = Calibration(0.5), Calibration(3.0)
-    calibrate(*both)
-    [row] = make(model, task="summary").score([candidate], [reference], [context]).row_scores
-    first, second = (
-        calibration.apply(Entailment(*oracle_forms.probabilities(*model, premise, candidate)))
-        for calibration, premise in zip(both, (reference, context), strict=True)
-    )
-    contradicted = first[1] * (1 - second[0]) * values(row)["references"] ** 8
-    assert values(row)["support"] == pytest.approx(second[0], abs=1e-9)
-    assert values(row)["contradiction"] == pytest.approx(contradicted, abs=1e-9)
-
-
-def test_models_that_do_not_ship_are_taken_as_they_are():
+def test_models_that_do_not_ship_have_no_verdicts():
     for model in (tiny_models.tiny_nli(), "some/model", None):
-        assert calibration_of(model) == (Calibration(), Calibration())
-    shipped = SHIPPED["mini-nli"]
-    assert calibration_of("mini-nli") == (shipped.by_reference, shipped.by_context)
+        assert reliability_of(model) == Reliability(reliability_of(model).support, False, False)
+        assert 0 < reliability_of(model).support < 1
+    assert reliability_of("mini-nli") is SHIPPED["mini-nli"]
+
+
+@pytest.mark.parametrize(
+    ("recalls", "close"), [((0.75,), True), ((0.7499,), False), ((0.2, 0.8, 0.3), True), ((), False)]
+)
+def test_a_text_is_close_by_three_quarters_of_a_reference(recalls, close):
+    row = Row("A", tuple("bcd"[: len(recalls)]))
+    known = {("B", "b"): 1.0, ("A", "e"): 1.0}
+    known |= {("A", text): recall for text, recall in zip("bcd", recalls, strict=False)}
+    assert is_close(row, known) is close
+
+
+@pytest.mark.parametrize("task", ["text", "summary"])
+def test_only_a_text_that_is_close_to_a_reference_is_judged_by_it(make, monkeypatch, task):
+    """Of five words, four are enough and three are not; a summary is judged by its context in any case."""
+    believe(monkeypatch)
+    seen = []
+    scorer = make(
+        tiny_models.tiny_nli(60),
+        encoder=tiny_models.word_encoder(),
+        dtype="float32",
+        progress=lambda stage, done, total: seen.append((stage, done, total)),
+    )
+    asked = []
+    for candidate in ("The road is busy here.", "The road is here.", "They walk home."):
+        seen.clear()
+        [row] = scorer.score([candidate], ["The road is busy now"], ["They went there."], tasks=task).row_scores
+        asked.append(sum(total for stage, done, total in seen if (stage, done) == ("contradiction", 0)))
+        by_both = task == "summary" or asked[-1] == 1
+        assert values(row)["contradiction"] == len(row.verdicts) == (1 if by_both else 0)
+    assert asked == ([2, 1, 1] if task == "summary" else [1, 0, 0])
+
+
+class Calls:
+    """Asks no model: everything is neutral, and what was asked is kept."""
+
+    def __init__(self):
+        self.asked, self.models = [], SimpleNamespace(entailment_model=None)
+
+    def encode(self, texts):
+        assert not texts
+
+    def entails(self, pairs):
+        self.asked = list(pairs)
+        return dict.fromkeys(self.asked, Entailment(0.2, 0.1))
+
+
+def test_models_read_statements_and_plain_premises():
+    """What a premise says word for word is not asked; judgements have plain sentences and whole premises."""
+    reference, context = "The **road** is old [1]. Nobody came.", "The road&#39;s new."
+    candidate = "Yes, the road is old! So, \u201cwe won\u201d \U0001f600"
+    calls, rows = Calls(), [Row(candidate, (reference,)), Row(candidate, (reference,), context, (), "summary")]
+    found = judge({rows[0]: True, rows[1]: True}, PlusConfig(), calls)
+    premise, plain_premise = reference, "The road is old. Nobody came."
+    sentences = "Yes, the road is old!", 'So, "we won"'
+    said = Entailment(1.0, 0.0), Entailment(0.2, 0.1)
+    assert found[rows[0]] == [Judgement(text, premise, one) for text, one in zip(sentences, said, strict=True)]
+    assert found[rows[1]] == [
+        Judgement(text, context, said[1], one) for text, one in zip(sentences, said, strict=True)
+    ]
+    assert set(calls.asked) == {
+        (plain_premise, "We won."),
+        ("The road's new.", "The road is old."),
+        ("The road's new.", "We won."),
+    }
+    assert judge({rows[1]: False}, PlusConfig(), calls)[rows[1]][0].by_reference is None
 
 
 # Verdicts
 
-SURE = Calibration(1.0, 0.8, 0.8)
-YES, NO, PERHAPS = Entailment(0.9, 0.05), Entailment(0.05, 0.9), Entailment(0.4, 0.4)
-ROW = Row("It is new.", ("The road is new.",), "The council built it.", (), "summary")
 
-
-@pytest.fixture
-def verdict(monkeypatch):
-    """The verdict on a sentence, given what is said by reference and by context; thresholds differ."""
-    calibrations = {"by_reference": Calibration(1.0, 0.7, 0.8), "by_context": Calibration(1.0, 0.6, None)}
-    monkeypatch.setitem(SHIPPED, "mini-nli", SHIPPED["mini-nli"]._replace(**calibrations))
-
-    def find(by_reference, by_context, sentence="It is new.", task="summary", model="mini-nli"):
-        judged = Judgement(sentence, "REFERENCE", "CONTEXT", by_reference, by_context)
-        verdict = verdict_on(judged, replace(ROW, task=task), model)
-        assert verdict is None or verdict.sentence == sentence
-        return verdict and (verdict.verdict, verdict.probability, verdict.premise)
-
-    return find
+def verdict(probability, by_reference=None, sentence="It is new."):
+    """The verdict on a sentence that is contradicted by its premise, and by a reference, with some probability."""
+    other = None if by_reference is None else Entailment(0.0, by_reference)
+    verdicts = verdicts_on([Judgement(sentence, "PREMISE", Entailment(0.0, probability), other)])
+    assert all((one.sentence, one.premise) == (sentence, "PREMISE") for one in verdicts)
+    return [(one.verdict, one.probability) for one in verdicts]
 
 
 @pytest.mark.parametrize(
-    ("by_reference", "by_context", "expected"),
+    ("probability", "by_reference", "is_contradicted"),
     [
-        (Entailment(0.7, 0.1), None, ("supported", 0.7, "REFERENCE")),
-        (Entailment(0.69, 0.1), None, None),
-        (None, Entailment(0.6, 0.1), ("supported", 0.6, "CONTEXT")),
-        (None, Entailment(0.59, 0.1), None),
-        (Entailment(0.1, 0.8), None, ("contradicted", 0.8, "REFERENCE")),
-        (Entailment(0.1, 0.79), None, None),
-        (None, Entailment(0.0, 1.0), None),  # there is no threshold from which it is believed
-        (YES, Entailment(0.8, 0.1), ("supported", 0.8, "CONTEXT")),  # the context is named where both say so
-        (YES, PERHAPS, ("supported", 0.9, "REFERENCE")),
-        (PERHAPS, PERHAPS, None),
-        (NO, YES, None),  # they disagree
-        (None, None, None),
+        (0.9, None, True),
+        (0.89, None, False),
+        (0.9, 0.5, True),
+        (0.5, 0.9, True),
+        (0.95, 0.49, False),
+        (0.49, 0.95, False),
+        (0.89, 0.89, False),
     ],
 )
-def test_a_verdict_is_as_probable_as_its_kind_of_premise_asks(verdict, by_reference, by_context, expected):
-    assert verdict(by_reference, by_context) == expected
+def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, is_contradicted):
+    """Where a close summary is judged by a reference, too, the one is certain, and the other finds it likely."""
+    assert verdict(probability, by_reference) == [("contradicted", probability)] * is_contradicted
 
 
 @pytest.mark.parametrize(
-    "sentence", ["Is it new?", '"Is it new?"', "(Is it new?)", "\u201cIs it?\u201d", "新しい\uff1f"]
-)
-def test_there_is_no_verdict_on_a_question(verdict, sentence):
-    assert verdict(NO, None, sentence) is None
-    assert verdict(NO, None, f"{sentence} No.") is not None
-
-
-def test_there_is_no_verdict_in_a_dialogue(verdict):
-    verdicts = {task: verdict(NO, None, task=task) for task in ("text", "summary", "data", "dialogue")}
-    assert [task for task in verdicts if verdicts[task] is None] == ["dialogue"]
-
-
-@pytest.mark.parametrize("model", ["some/model", (object(), object())])
-def test_there_is_no_verdict_of_a_model_without_thresholds(verdict, model):
-    assert verdict(NO, None, model=model) is None
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
+    "sentence",
     [
-        (tiny_models.NLI_LABELS, "contradicted"),
-        ({0: "contradiction", 1: "neutral", 2: "entailment"}, "supported"),
-        ({0: "contradiction", 1: "entailment", 2: "neutral"}, None),
+        "Is it new?",
+        '"Is it new?"',
+        "(Is it new?)",
+        "\u201cIs it?\u201d",
+        "\u65b0\u3057\u3044\uff1f",
+        "Is it new? [1]",
+        "**Is it new?**",
     ],
 )
-def test_verdicts_are_explained(make, calibrate, labels, expected):
-    """The last class is as good as sure; a notice says what is contradicted, by a verdict."""
+def test_there_is_no_verdict_on_a_question(sentence):
+    assert verdict(1.0, sentence=sentence) == []
+    assert verdict(1.0, sentence=f"{sentence} No.") == [("contradicted", 1.0)]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        tiny_models.NLI_LABELS,
+        {0: "contradiction", 1: "neutral", 2: "entailment"},
+        {0: "contradiction", 1: "entailment", 2: "neutral"},
+    ],
+)
+def test_verdicts_are_explained(make, monkeypatch, labels):
+    """The last class is as good as sure; a notice says what is contradicted."""
     scorer = make(tiny_models.tiny_nli(60, labels=labels))
     untold = scorer.score(*COLUMNS, explain=True)
-    calibrate(SURE, SURE)
+    believe(monkeypatch, ALL._replace(support=reliability_of(None).support))
     result = scorer.score(*COLUMNS, explain=True)
-    assert untold.scores == result.scores
     for explained in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
         assert explained.verdicts == ()
     assert not any(Notice.CONTRADICTED in row.notices for row in untold.row_scores)
     sentences = [[verdict.sentence for verdict in explained.verdicts] for explained in result.explanations]
-    if expected is None:
-        assert sentences == [[], ["The road is busy."], [], [], []]  # a copy of its reference
-        assert not any(Notice.CONTRADICTED in row.notices for row in result.row_scores)
+    noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
+    if labels != tiny_models.NLI_LABELS:
+        assert (sentences, noticed, result.scores) == ([[]] * 5, [False] * 5, untold.scores)
         return
     assert sentences == [
         ["The road was closed.", "They went there."],
-        ["The road is busy."] if expected == "supported" else [],  # a copy of its reference
+        [],  # a copy of its reference
         ["They went by train."],
         [],  # a blank candidate
         [],  # a reply
     ]
-    noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
-    assert noticed == ([bool(of_row) for of_row in sentences] if expected == "contradicted" else [False] * 5)
+    assert noticed == [bool(of_row) for of_row in sentences]
+    half = [0.5 if of_row else 1 for of_row in sentences]
+    assert result.scores == pytest.approx([one * score for one, score in zip(half, untold.scores, strict=True)])
     for explained in result.explanations[:3]:
         for verdict in explained.verdicts:
-            assert (verdict.verdict, verdict.probability) == (expected, pytest.approx(1, abs=1e-6))
-            assert f"  {expected} 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
+            assert (verdict.verdict, verdict.probability) == ("contradicted", pytest.approx(1, abs=1e-6))
+            assert f"  contradicted 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
             page = explained._repr_html_()
-            assert f"mars-{expected}" in page
-            assert f"<b>{expected} 1.00</b> {verdict.sentence}" in page
+            assert "mars-contradicted" in page
+            assert f"<b>contradicted 1.00</b> {verdict.sentence}" in page
     assert result.explanations[0].verdicts[0].premise in ROWS[0][1]
     assert [verdict.premise for verdict in result.explanations[2].verdicts] == ["They stayed."]
 
 
-def test_files(make, calibrate, tmp_path, run):
+def test_files(make, monkeypatch, tmp_path, run):
     """A model by its folder, in a run whose chunks share pairs: all is as in one call."""
-    calibrate(SURE, SURE)
+    believe(monkeypatch)
     for part in tiny_models.tiny_nli(60):
         part.save_pretrained(tmp_path / "model")
     names = ("prediction", "reference", "context")

@@ -11,6 +11,7 @@ import pytest
 import spacy
 import tiny_models
 import torch
+from belief import ALL, believe
 from jsonl import columns
 from tokenizers import normalizers
 
@@ -19,6 +20,7 @@ from mars_score.infilling.plain import PlainInfiller
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import Template
 from mars_score.metrics.plus import PlusConfig
+from mars_score.variants.judgements import Reliability
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = " ".join(tiny_models.TEXT.replace('"', "").split() * 2)  # A quotation is no sentence of its own to spaCy.
@@ -45,8 +47,8 @@ BESIDE = [
     f"{SHELF}. {CAR} It rained. The train was late. They won. {LATE}",
     f"{SHELF}. {RIVER}",
 ]
-TURNS = [
-    f"Where? {CAR} {' '.join(BOOKS[:60])}.\nThe train was late. {RIVER}\nA book.\n{' '.join(BOOKS[:count])}."
+PARAGRAPHS = [
+    f"Where? {CAR} {' '.join(BOOKS[:60])}\n\nThe train was late. {RIVER}\n\nA book\n\n{' '.join(BOOKS[:count])}."
     for count in (60, 70)
 ]
 MANY = [f"It rained on day {number}." for number in range(19)]
@@ -54,6 +56,8 @@ MANY = [f"It rained on day {number}." for number in range(19)]
 FOLLOWING = ("The train was early. They won.", ["They lost it.", CAR], f"{CAR} {LATE}", "summary", [])
 COPIED = ("people", ["Old people came."], "They met people people", "text", [])
 BEYOND = ("She took a train.", ["She called a friend and waited."], f"{LONG} {CAR} " * 4, "text", [])
+# Probabilities of a contradiction that are certain, and likely; and all of the weight of support.
+BELIEVED = {"verdicts": (0.6, 0.5), "belief": 1.0}
 CASES = [
     (
         "She took a train.",
@@ -92,15 +96,29 @@ CASES = [
     ("The work began in March.", ["It began in March."], f"When did it begin?\x1e{LONG}\x1e{CAR}", "summary", []),
     (f"{LATE} The car is old.", ["It was late."], f"When?\x1e{CAR}\x1e{LATE} {RIVER}", "summary", [RIVER]),
     FOLLOWING,
-    *(("The train was early.", ["It was late."], text, "text", []) for text in (*WHOLE, *GROWN, *BESIDE)),
+    *(("The train was early.", ["It was late."], text, "summary", []) for text in (*WHOLE, *GROWN, *BESIDE)),
     *(("The train was early.", [text, CAR], LATE, "text", []) for text in (*WHOLE[1:], *GROWN)),
-    *(("The train was early.", ["It was late."], text, "dialogue", []) for text in TURNS),
+    *(("The train was early.", ["It was late."], text, "summary", []) for text in PARAGRAPHS),
     # References that are near their contexts, more and less.
     *(("They walk.", [text], text, "text", [RIVER]) for text in (CAR, GAME, RIVER)),
     *(
         ("They walk.", [text], f"{text} {other}", "text", [])
         for text, other in ((CAR, LATE), (GAME, CAR), (LATE, GAME))
     ),
+    # Sentences that are stated word for word, questions, openings, single words, and texts that state nothing.
+    *(
+        (text, [f"{GAME} So, they lost it?", f"- {CAR}"], f"Well: {GAME} Her old car broke down!", task, [RIVER])
+        for task in ("text", "summary")
+        for text in (
+            f"Yes, they won the old game\u2026 Thanks! {CAR} They lost it.",
+            f"- In short, they\u2019re late! {CAR[:-1]}?",
+            "They lost it? They won it?",
+            "Nobody!",
+            "!?",
+        )
+    ),
+    # Less than three quarters of the reference.
+    *(("They.", [f"{NUMBERS}, 1,250 {RIVER}"], CAR, task, []) for task in ("text", "summary")),
 ]
 WITH_CONTEXT = [case for case in CASES if case[2]]
 
@@ -146,6 +164,14 @@ def models():
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def believed():
+    """The NLI model is believed as one that ships."""
+    with pytest.MonkeyPatch.context() as patch:
+        believe(patch, ALL, *BELIEVED["verdicts"])
+        yield
+
+
 @pytest.fixture
 def make(models):
     """Makes scorers of the models, in which settings of the test take the place of others."""
@@ -176,6 +202,7 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
             task,
             samples if has_samples else [],
             likelihood=0.15 if variant == "plus" else 0,
+            **BELIEVED,
         )
         for candidate, references, context, task, samples in cases
     ]
@@ -188,16 +215,55 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
     assert has_references or f"|variant:{variant}|references:0|" in str(result.signature)
 
 
+@pytest.mark.parametrize("has_references", [False, True])
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (Reliability(), {}),  # of a model that does not ship
+        (Reliability(0.0), {"belief": 0.0}),
+        (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "tasks": ["text"]}),
+        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "tasks": ["summary"]}),
+    ],
+)
+def test_what_is_not_believed_does_not_count(models, make, monkeypatch, has_references, known, expected):
+    believe(monkeypatch, known, *BELIEVED["verdicts"])
+    cases = CASES if has_references else WITH_CONTEXT
+    cases = [(case[0], case[1] if has_references else [], *case[2:]) for case in cases]
+    texts = arguments(cases)
+    scores = make(variant="fast").score(**{**texts, "references": texts["references"] if has_references else None})
+    forms = [oracle_forms.plus(models, *case, likelihood=0, **expected) for case in cases]
+    believed = [oracle_forms.plus(models, *case, likelihood=0, **BELIEVED) for case in cases]
+    assert scores.scores == pytest.approx(forms, abs=1e-9)
+    assert forms != pytest.approx(believed, abs=1e-3)
+
+
+@pytest.mark.parametrize("verdicts", [(0.0, 0.0), BELIEVED["verdicts"]])
+def test_verdicts_equal_the_oracle(models, make, monkeypatch, verdicts):
+    """With their premises and probabilities; at first of all judged sentences but questions."""
+    believe(monkeypatch, ALL, *verdicts)
+    result = make(variant="fast").score(**arguments(CASES))
+    numbers = set()
+    for row, case in zip(result.row_scores, CASES, strict=True):
+        judged = oracle_forms.judgements(models, *case[:4]) if row.terms else []
+        expected = [one for one in judged if one.is_denied(*verdicts)]
+        found = [(verdict.verdict, verdict.sentence, verdict.premise) for verdict in row.verdicts]
+        assert found == [("contradicted", one.sentence, one.premise) for one in expected]
+        probabilities = [verdict.probability for verdict in row.verdicts]
+        assert probabilities == pytest.approx([one.contradicted for one in expected], abs=1e-9)
+        numbers.add((len(found), len(judged)))
+    assert numbers >= ({(0, 0), (0, 1), (1, 1), (0, 2), (2, 2)} if any(verdicts) else {(0, 0), (1, 1), (1, 2)})
+
+
 @pytest.mark.parametrize("context_weight", [0.0, 1.0])
 def test_the_weight_of_the_context_is_a_setting(models, make, context_weight):
-    options = {"likelihood": 0, "context_weight": context_weight}
+    options = {"likelihood": 0, "context_weight": context_weight, **BELIEVED}
     expected = [oracle_forms.plus(models, *case, **options) for case in CASES]
     scores = make(variant="fast", context_weight=context_weight).score(**arguments(CASES)).scores
     assert scores == pytest.approx(expected, abs=1e-9)
 
 
 def test_without_contexts(models, make):
-    expected = [oracle_forms.plus(models, *case[:2], "", "text", case[4]) for case in CASES]
+    expected = [oracle_forms.plus(models, *case[:2], "", "text", case[4], **BELIEVED) for case in CASES]
     texts = arguments(CASES)
     del texts["contexts"], texts["tasks"]
     assert make(variant="plus", use_context=False).score(**texts).scores == pytest.approx(expected, abs=1e-9)
@@ -207,7 +273,7 @@ def test_the_terms(make):
     result = make(variant="plus").score(**arguments(CASES))
     names = [[term.name for term in row.terms] for row in result.row_scores]
     assert names[0] == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
-    assert names[4] == ["references", "context", "samples", "repetition", "contradiction"]  # a dialogue
+    assert names[4] == ["references", "context", "samples", "repetition"]  # a dialogue
     assert names[10] == ["references", "sentences", "likelihood", "repetition"]  # data
     assert [case[3] == "summary" for case in CASES] == ["support" in of_row for of_row in names]
     assert names[2] == []
@@ -286,7 +352,8 @@ def test_what_copying_adds_to_a_likelihood_is_limited(models, make, repeating):
     given, alone = (oracle_forms.log_probability(*repeating, text, candidate) for text in (context, ""))
     assert given - alone > 3
     for texts in (references, []):
-        expected = oracle_forms.plus({**models, "language_model": repeating}, candidate, texts, context)
+        with_model = {**models, "language_model": repeating}
+        expected = oracle_forms.plus(with_model, candidate, texts, context, **BELIEVED)
         scorer = make(language_model=repeating, variant="plus")
         result = scorer.score([candidate], [texts] if texts else None, [context])
         assert result.scores == [pytest.approx(expected, abs=1e-9)]
@@ -294,7 +361,7 @@ def test_what_copying_adds_to_a_likelihood_is_limited(models, make, repeating):
 
 def test_a_context_of_over_2048_tokens_is_cut(models, make, far_reader):
     assert len(oracle_forms.encode(far_reader[1], BEYOND[2])) > 2200
-    expected = oracle_forms.plus({**models, "language_model": far_reader}, *BEYOND)
+    expected = oracle_forms.plus({**models, "language_model": far_reader}, *BEYOND, **BELIEVED)
     result = make(language_model=far_reader, variant="plus").score(**arguments([BEYOND]))
     assert result.scores == [pytest.approx(expected, abs=1e-9)]
     assert any("max_context_tokens" in notice for notice in result.notices)
@@ -302,7 +369,7 @@ def test_a_context_of_over_2048_tokens_is_cut(models, make, far_reader):
 
 # One or two for each constant: from the left for most of them, repetition_words, max_sentences, window_words,
 # support_weight, close_context, premise_words.
-COUNTING = [CASES[row] for row in (11, 17, 18, 21, 22, 23, 24, 42)]
+COUNTING = [CASES[row] for row in (11, 17, 18, 21, 22, 23, 24, 33)]
 
 
 @pytest.fixture(scope="module")
@@ -423,7 +490,7 @@ def test_paper_equals_the_oracle(models, make, writer, pipeline, settings, tenth
         mean = settings.get("reference_aggregation") == "mean"
         expected.append((sum(scores) / len(scores) if mean else max(scores), shown, written))
     for size, order in ((2, [3, 2, 1, 0]), (17, [0, 1, 2, 0, 0, 1, 2, 3])):
-        result = make(language_model=writer, batch_size=size, **settings).score(
+        result = make(variant="paper", language_model=writer, batch_size=size, **settings).score(
             *columns([PAPER_ROWS[row] for row in order])
         )
         assert "|variant:paper|" in str(result.signature)
@@ -449,7 +516,7 @@ COMPETING = [
 def test_the_weights_of_tags(make, pipeline, counts):
     references = ["The old boat came.", "The boat came slowly.", "Berlin saw the city."]
     corpus = [" ".join([f"n{text}", *(word for word in counts if text < counts[word])]) for text in range(20)]
-    scorer = make(idf_corpus=corpus, planner="none", max_mask_ratio=0.2)
+    scorer = make(variant="paper", idf_corpus=corpus, planner="none", max_mask_ratio=0.2)
     rows = scorer.score(["A boat."] * 3, references, [""] * 3).row_scores
     for reference, row in zip(references, rows, strict=True):
         assert len(pipeline(reference)) == 5
@@ -462,7 +529,7 @@ def test_words_of_the_context_cost_ten_times_as_much(make, pipeline):
     text = "they walk to see the old boats and books by a river near our city library today"
     rows = [(" ".join(text.split()[:count]), text) for count in (15, 17)]
     rows.append((" ".join(text.split()[:12]), "A boat."))
-    result = make(planner="none").score(["A boat."] * 3, *columns(rows))
+    result = make(variant="paper", planner="none").score(["A boat."] * 3, *columns(rows))
     corpus = [reference for reference, _ in rows]
     for (reference, context), row in zip(rows, result.row_scores, strict=True):
         shown = [infill.template for infill in row.references[0].augmented.infills]
@@ -478,9 +545,9 @@ def test_the_constants_of_the_planner(make, writer, pipeline):
     for reference, context in rows:
         shown = oracle_forms.templates(reference, context, [reference], pipeline)
         written = [infilled(writer, oracle_forms.INFILLING, context, reference, template) for template in shown]
-        [texts] = make(language_model=writer).augment([reference], [context])
+        [texts] = make(variant="paper", language_model=writer).augment([reference], [context])
         assert texts == list(dict.fromkeys([reference, *written]))
-    settings = make().score(*columns(PAPER_ROWS[:1])).signature.to_dict()
+    settings = make(variant="paper").score(*columns(PAPER_ROWS[:1])).signature.to_dict()
     assert settings.items() >= vars(oracle_forms.INFILLING).items()
 
 
@@ -488,5 +555,5 @@ def test_infilling_is_given_2048_tokens_of_the_context(make, with_room, pipeline
     reference, context = "She took the train home.", f"{LONG} {CAR} " * 4
     shown = oracle_forms.templates(reference, context, [reference], pipeline)
     written = [infilled(with_room, oracle_forms.INFILLING, context, reference, template) for template in shown]
-    [texts] = make(language_model=with_room).augment([reference], [context])
+    [texts] = make(variant="paper", language_model=with_room).augment([reference], [context])
     assert texts == list(dict.fromkeys([reference, *written]))

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import word_recall
+from belief import believe
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -375,9 +376,11 @@ SCORED_ROWS = st.lists(
 
 @pytest.fixture(scope="module", params=SCORERS)
 def scorer(request, gpt2, encoder, nli):
-    """One for all cases."""
+    """One for all cases; the NLI model is believed."""
     models = {"language_model": gpt2, "encoder": encoder, "entailment_model": nli, "dtype": "float64"}
-    return MarsScorer("mini", store=False, **models, **SCORERS[request.param])
+    with pytest.MonkeyPatch.context() as patch:
+        believe(patch, certain=0.25, likely=0.2)
+        yield MarsScorer("mini", store=False, **models, **SCORERS[request.param])
 
 
 def result_of(scorer, rows):
@@ -421,7 +424,10 @@ def _file(rows):
 
 
 GOOD_COLUMNS = {"prediction": texts(), "reference": texts(2).map(lambda text: text + "x"), "context": texts()}
-OTHER_COLUMNS = {"id": JSON, "mars": JSON, "aspects": JSON, "\ud83d": JSON}
+ADDED = dict.fromkeys(
+    ("mars", "aspects", "contradicted", "supported"), 0
+)  # columns, with values that are no matter
+OTHER_COLUMNS = {"id": JSON, **dict.fromkeys(ADDED, JSON), "\ud83d": JSON}
 ANY_COLUMNS = {"prediction": texts() | JSON, "reference": st.lists(texts(), max_size=2) | JSON, "context": JSON}
 GOOD_ROW = st.fixed_dictionaries(GOOD_COLUMNS, optional=OTHER_COLUMNS)
 ANY_ROW = GOOD_ROW | st.fixed_dictionaries({}, optional={**ANY_COLUMNS, **OTHER_COLUMNS})
@@ -451,9 +457,9 @@ def test_the_command(count, tmp_path, word_models, run):
             prediction = row["prediction"]
             row = json.loads(json.dumps(row), parse_constant=lambda _: None)  # JSON has no NaN and no infinities
             candidates = prediction if type(prediction) is list else [prediction]
-            rows += [{**row, "prediction": candidate, "mars": 0, "aspects": 0} for candidate in candidates]
+            rows += [{**row, "prediction": candidate, **ADDED} for candidate in candidates]
         scored = read_rows(out).rows
-        assert same([{**row, "mars": 0, "aspects": 0} for row in scored], rows)
+        assert same([{**row, **ADDED} for row in scored], rows)
         assert all(math.isfinite(row["mars"]) for row in scored)
         if as_json:
             assert json.loads(printed)["scores"] == [row["mars"] for row in scored]

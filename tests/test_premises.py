@@ -1,4 +1,4 @@
-"""By which passages of its references and its context each sentence of a candidate is judged.
+"""By which passage of its references, or of the context of a summary, each sentence of a candidate is judged.
 
 The encoder is one to which words are unrelated: of two sentences that one is nearer which has more of the words.
 """
@@ -10,8 +10,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
-from mars_score.rows import Row
-from mars_score.variants.judgements import choose_premises, neighbourhood
+from mars_score.rows import TASKS, Row
+from mars_score.variants.judgements import choose_premises, judged_sentences, neighbourhood
 
 BREAD = "The baker puts warm bread in the window."
 BOATS = "The children look at the boats."
@@ -34,6 +34,7 @@ class Chooser:
         self.encoded += total if done == 0 else 0
 
     def __call__(self, candidate, references=(), context="", task="text", **settings):
+        """Pairs of a sentence and its premise."""
         row = Row(candidate, tuple(references), context, (), task)
         return choose_premises([row], PlusConfig(**settings), self._calls)[0]
 
@@ -43,43 +44,52 @@ def premises():
     return Chooser()
 
 
+@pytest.fixture(params=["references", "context"])
+def premise_from(request, premises):
+    """The premise of a sentence by texts, which are references, or passages of the context of a summary."""
+
+    def choose(sentence, *texts, **settings):
+        if request.param == "references":
+            row = premises(sentence, texts, FILL, **settings)
+        else:
+            row = premises(sentence, [FILL], "\x1e".join(texts), "summary", **settings)
+        [(judged, premise)] = row
+        assert judged == sentence
+        return premise
+
+    return choose
+
+
 def test_a_text_that_fits_is_a_premise_as_a_whole(premises):
     """And nothing is encoded; its sentences are joined by a space."""
     context = f"{BREAD} {BOATS}\n{TRAIN}"
-    chosen = premises("The boats. It rains.", [f"{ROAD} {BREAD}"], context, "summary")
-    assert [one.sentence for one in chosen] == ["The boats.", "It rains."]
-    assert {one.reference for one in chosen} == {f"{ROAD} {BREAD}"}
-    assert {one.context for one in chosen} == {f"{BREAD} {BOATS} {TRAIN}"}
+    for task, expected in (("text", f"{ROAD} {BREAD}"), ("summary", f"{BREAD} {BOATS} {TRAIN}")):
+        chosen = premises("The boats. It rains.", [f"{ROAD} {BREAD}"], context, task)
+        assert chosen == [("The boats.", expected), ("It rains.", expected)]
     assert premises.encoded == 0
 
 
-@pytest.mark.parametrize("task", ["text", "summary", "dialogue", "data"])
-def test_a_context_is_a_premise_in_a_summary_or_without_references(premises, task):
-    [beside] = premises("The train.", [ROAD], TRAIN, task)
-    [alone] = premises("The train.", [], TRAIN, task)
-    assert (beside.context, alone.context) == (TRAIN if task == "summary" else "", TRAIN)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_context_is_the_premise_of_a_summary_alone(premises, task):
+    assert premises("The train.", [ROAD], TRAIN, task) == [("The train.", TRAIN if task == "summary" else ROAD)]
 
 
 @pytest.mark.parametrize(("words", "is_whole"), [(17, True), (16, False)])
-def test_a_text_fits_up_to_the_number_of_words(premises, words, is_whole):
-    [chosen] = premises("The train is quick.", [WHOLE], WHOLE, "summary", premise_words=words)
-    assert chosen.reference == chosen.context
-    assert (chosen.context == WHOLE) is is_whole
+def test_a_text_fits_up_to_the_number_of_words(premise_from, words, is_whole):
+    assert (premise_from("The train is quick.", WHOLE, premise_words=words) == WHOLE) is is_whole
 
 
 def test_of_several_references_the_nearest_is_taken(premises):
     """For each sentence anew, and as a whole where it fits."""
     references = [f"{BREAD} {ROAD}", f"{TRAIN} {BOATS}"]
     chosen = premises("They look at boats. She puts bread there. The train.", references)
-    assert [one.reference for one in chosen] == [references[1], references[0], references[1]]
-    assert [one.context for one in chosen] == ["", "", ""]
+    assert [premise for _, premise in chosen] == [references[1], references[0], references[1]]
 
 
-@pytest.mark.parametrize("task", ["text", "summary", "dialogue"])
-def test_passages_are_never_joined(premises, task):
-    passages = [ROAD, f"{BREAD} {TRAIN}", BOATS]
-    chosen = premises("The train is quick. Children look at boats.", [], "\x1e".join(passages), task)
-    assert [one.context for one in chosen] == passages[1:]
+def test_texts_are_never_joined(premise_from):
+    texts = [ROAD, f"{BREAD} {TRAIN}", BOATS]
+    assert premise_from("The train is quick.", *texts) == texts[1]
+    assert premise_from("Children look at boats.", *texts) == texts[2]
 
 
 @pytest.mark.parametrize(
@@ -94,36 +104,47 @@ def test_passages_are_never_joined(premises, task):
         (16, PARTS[1:]),
     ],
 )
-def test_of_a_longer_text_the_nearest_sentence_has_its_neighbours(premises, words, expected):
-    for references, context in (([WHOLE], ""), ([], WHOLE)):
-        [chosen] = premises("Quick: the train.", references, context, premise_words=words)
-        assert chosen.reference + chosen.context == " ".join(expected)
+def test_of_a_longer_text_the_nearest_sentence_has_its_neighbours(premise_from, words, expected):
+    assert premise_from("Quick: the train.", WHOLE, premise_words=words) == " ".join(expected)
 
 
-def test_where_one_neighbour_is_too_long_the_other_side_goes_on(premises):
+def test_where_one_neighbour_is_too_long_the_other_side_goes_on(premise_from):
     text = f"{BREAD} {ROAD} {TRAIN} {FILL.replace('.', ',')}end. {BOATS}"
-    [chosen] = premises("The train is quick.", [], text)
-    assert chosen.context == f"{BREAD} {ROAD} {TRAIN}"
+    assert premise_from("The train is quick.", text) == f"{BREAD} {ROAD} {TRAIN}"
 
 
-def test_turns_of_a_dialogue_are_never_cut(premises):
-    turns = [f"{BREAD} {ROAD}", f"{TRAIN} It rains. {BOATS}", f"{ROAD} Nobody is surprised."]
-    for words, expected in ((5, turns[1:2]), (15, turns[1:2]), (21, turns[1:]), (99, turns)):
-        [chosen] = premises("The train is quick.", [], "\n".join(turns), "dialogue", premise_words=words)
-        assert chosen.context == " ".join(expected)
+def test_blank_parts_are_no_premises(premise_from):
+    assert premise_from("The train.", " ", f"{TRAIN}\n\n \n{ROAD}", "") == f"{TRAIN} {ROAD}"
 
 
-def test_blank_parts_are_no_premises(premises):
-    [chosen] = premises("The train.", [], f" \x1e{TRAIN}\n\n \n{ROAD}\x1e", "dialogue")
-    assert chosen.context == f"{TRAIN} {ROAD}"
-    [chosen] = premises("The train.", [], "")
-    assert (chosen.reference, chosen.context) == ("", "")
+def test_lines_are_sentences(premise_from):
+    """Such as the turns of a dialogue that is summarised, and fields of a record."""
+    assert premise_from("The train.", "Bread\nThe train\nA road", premise_words=2) == "The train"
 
 
 def test_the_first_sentences_are_judged(premises):
     candidate = " ".join(["It rains."] * 3)
     assert [len(premises(candidate, [ROAD], max_sentences=most)) for most in (1, 3, 20)] == [1, 3, 3]
-    assert [one.sentence for one in premises("\u2026", [ROAD])] == ["\u2026"]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "judged"),
+    [
+        ("Thanks! It rains. Bye.", ["It rains."]),
+        ("Thanks! Bye.", ["Thanks!", "Bye."]),
+        ("It rains.\n[1]\n\U0001f600", ["It rains."]),
+        ("Yes. Rain falls.", ["Rain falls."]),
+        ("Sure, rain. Rain falls.", ["Rain falls."]),  # one word is left
+        ("No, rain. Rain falls.", ["No, rain.", "Rain falls."]),
+        ("\u96e8\u3002\u4e0b\u96e8\u3002", ["\u4e0b\u96e8\u3002"]),  # each sign is a word
+        ("<s>It rains.</s>", ["It rains."]),
+        ("Does it?", ["Does it?"]),
+        ("\u2026 \U0001f600", []),
+    ],
+)
+def test_sentences_that_state_nothing_are_not_judged(premises, candidate, judged):
+    """Nor is one word beside sentences of more."""
+    assert [sentence for sentence, _ in premises(candidate, [ROAD])] == judged == judged_sentences(candidate)
 
 
 def test_a_neighbourhood_cannot_grow():

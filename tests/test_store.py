@@ -105,6 +105,7 @@ def growth(store):
 PLANNED = {**MASKED, "planner": "self", "plan_step": 0.5, "plan_iterations": 1, "sigma": 1}
 UNPLANNED = {name: value for name, value in MASKED.items() if name != "idf_corpus"}
 SCORED = {"variant": "plus"}
+JUDGED = {**SCORED, "task": "summary"}  # by the NLI model
 OTHER = "another"
 
 
@@ -137,9 +138,9 @@ CASES = [
     *each(MASKED, "encodings", encoder=OTHER),
     *each(SCORED, "encodings", encoder=OTHER, window_words=3),
     *each(SCORED, "log_probabilities", language_model=OTHER, max_context_tokens=1),
-    *each(SCORED, "entailments", entailment_model=OTHER),
-    *each({**SCORED, "task": "summary"}, "encodings", "entailments", premise_words=3),
-    *each(SCORED, "encodings", "log_probabilities", "entailments", dtype="float32"),
+    *each(JUDGED, "entailments", entailment_model=OTHER),
+    *each(JUDGED, "encodings", "entailments", premise_words=3),
+    *each(JUDGED, "encodings", "log_probabilities", "entailments", dtype="float32"),
     *each(SCORED, "encodings", "infills", variant="paper"),
     # What is only computed with, or how.
     *each(MASKED, q=0.5, reference_aggregation="mean", strip_urls_hashtags=False, mask_ratio_step=0.6),
@@ -272,9 +273,9 @@ KINDS = {"language_model": "log_probabilities", "encoder": "encodings", "entailm
 
 @pytest.fixture
 def named(folders):
-    """Settings that name the first of the folders."""
+    """Settings that name the first of the folders; the NLI model judges summaries."""
     names = {setting: str(folders[0] / name) for setting, name in FOLDERS.items()}
-    return {"preset": "mini", "variant": "plus", "device": "cpu", **names}
+    return {"preset": "mini", **JUDGED, "device": "cpu", **names}
 
 
 LONG = [
@@ -336,7 +337,7 @@ def test_a_folder_that_changes_while_a_scorer_uses_it(named, folders, store, tmp
     shutil.copytree(folders[1] / FOLDERS[setting], folder, dirs_exist_ok=True)
     with growth(store) as grown:
         after = scorer.score(*columns(ROWS))
-    # Another encoder may find other references nearest, by which sentences are judged.
+    # By another encoder other summaries are close to a reference, by which they are judged, too.
     assert grown.keys() - ({"entailments"} if setting == "encoder" else set()) == {KINDS[setting]}
     assert after.signature != before.signature
     fresh = MarsScorer(**{**named, setting: folder}, store=False).score(*columns(ROWS))

@@ -1,11 +1,12 @@
 """The formula of `plus` and `fast`, with its settings and features.
 
-    score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E - k K
+    score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - (.5 - s) F)
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context
-supports a sentence (summaries). K: R to the 8th power times the mean probability that a sentence is contradicted.
-The weights w, v and l grow with the mean length n of the references; `fast` has l = 0. Nothing here runs a model:
+supports a sentence (summaries). F: share of sentences that the context of a summary, or else a reference,
+contradicts; :mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights w, v and l grow
+with the mean length n of the references; `fast` has l = 0, and only summaries have s. Nothing here runs a model:
 :mod:`mars_score.variants.plus_variant` asks the models for the features.
 """
 
@@ -17,7 +18,7 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic.dataclasses import dataclass
 
 from mars_score.options import STRICT, option
-from mars_score.rows import Judgement, LogProbability, Row, Term
+from mars_score.rows import Judgement, LogProbability, Row, Term, Verdict, weighted_sum
 from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
@@ -53,8 +54,9 @@ TERMS = {  # in the order of the formula
         "how probable it is that the context says what its sentences say", "sentences that follow from the context"
     ),
     "contradiction": TermText(
-        "how probable it is that the reference denies it; small for a text unlike the reference",
-        costs="possible contradictions",
+        "the share of its sentences that the reference, or the context of a summary, contradicts; its weight is a "
+        "part of the other points",
+        costs="contradicted sentences",
     ),
 }
 
@@ -67,8 +69,10 @@ class PlusConfig:
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
     repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
-    support_weight: float = option(0.1, "Weight of the support by the context in a summary.", 0, 10)
-    contradiction_penalty: float = option(0.6, "Weight of contradictions, times the similarity to the 8th.", 0, 10)
+    support_weight: float = option(0.2, "Largest weight of the support by the context in a summary.", 0, 10)
+    contradiction_penalty: float = option(
+        0.5, "Share of the score, support included, that is lost if all sentences are contradicted.", 0, 1
+    )
     context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
     close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
@@ -115,7 +119,9 @@ class Features(NamedTuple):
     context_cosine: float | None = None  # with the nearest window of the context
     reference_context_cosine: float = 0.0  # mean over references, each with its nearest window
     log_p: LogProbability | None = None
-    judgements: Sequence[Judgement] = ()  # of each sentence; by the context in a summary, or without references
+    judgements: Sequence[Judgement] = ()  # of each sentence: by the context in a summary, else by the references
+    verdicts: Sequence[Verdict] = ()  # on sentences that are contradicted
+    belief: float = 1.0  # share of its weight that support gets, by the NLI model
 
 
 JUDGED_TERMS = frozenset({"support", "contradiction"})  # terms that need an NLI model
@@ -130,8 +136,10 @@ def term_names(row: Row, config: PlusConfig) -> frozenset[str]:
         "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # Likely replies are the dull ones.
         "repetition": config.repetition_penalty > 0,
         "support": config.support_weight > 0 and row.task == "summary" and bool(row.context),
-        # A record and its verbalisation differ in form too much for an NLI model.
-        "contradiction": config.contradiction_penalty > 0 and row.task != "data",
+        # Many replies are good, and a record and its verbalisation differ in form too much for an NLI model.
+        "contradiction": config.contradiction_penalty > 0
+        and bool(row.context if row.task == "summary" else row.references)
+        and row.task not in ("dialogue", "data"),
     }
     if row.task == "data" and names["references"] and names["context"]:
         names |= {"sentences": True, "context": False}  # A record gives the content, but not the words.
@@ -150,6 +158,7 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     share = context_share(n, features.reference_context_cosine, config)
     w = config.context_weight * (1.0 if "sentences" in names else share if "context" in names else 0.0)
     recall = aggregate(features.recalls, config.reference_aggregation) if row.references else 0.0
+    support_weight = config.support_weight * features.belief if "support" in names else 0.0
     terms = []
     if "references" in names:
         terms.append(Term("references", recall, 1 - w))
@@ -171,14 +180,13 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     if "repetition" in names:
         terms.append(Term("repetition", repetition(row, config), -config.repetition_penalty))
     if "support" in names:
-        entailed = [judged.by_context.entailment for judged in features.judgements if judged.by_context]
-        terms.append(Term("support", mean(entailed), config.support_weight))
+        entailed = [judgement.entailment.entailment for judgement in features.judgements]
+        terms.append(Term("support", mean(entailed) if entailed else 0.0, support_weight))
     if "contradiction" in names:
-        # A text that is unlike the reference seldom denies it, even if an NLI model finds a contradiction; the
-        # power was chosen on development sets (research/forms.md).
-        similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
-        value = similarity**8 * mean(map(contradiction, features.judgements))
-        terms.append(Term("contradiction", value, -config.contradiction_penalty))
+        contradicted = len(features.verdicts) / max(1, len(features.judgements))
+        # A contradicted sentence of a summary has lost its support as well.
+        lost = max(0.0, config.contradiction_penalty - support_weight) * max(0.0, weighted_sum(terms))
+        terms.append(Term("contradiction", contradicted, -lost))
     return tuple(terms)
 
 
@@ -205,15 +213,3 @@ def repetition(row: Row, config: PlusConfig) -> float:
     if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= config.copied_words:
         share = min(1.0, share + copied_share(row.candidate, row.context, config.copied_words))
     return share
-
-
-def contradiction(judgement: Judgement) -> float:
-    """Return the probability that a reference contradicts a sentence which the context does not entail.
-
-    A sentence that is not judged by the context counts as not entailed. Without references the context takes their
-    place.
-    """
-    by_reference, by_context = judgement.by_reference, judgement.by_context
-    if by_reference is None:
-        return by_context.contradiction if by_context else 0.0
-    return by_reference.contradiction * (1 - (by_context.entailment if by_context else 0.0))

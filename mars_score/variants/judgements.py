@@ -1,168 +1,167 @@
-"""Judgements: what an NLI model says of each sentence of a candidate, and the verdicts reliable enough to show.
+"""Judgements: what an NLI model says of each sentence of a candidate, and the verdicts that are reliable.
 
-A premise is a reference or the context, as a whole where it is short enough. Of a longer one, or of several, it is
-the sentence that is nearest by the encoder, with its neighbours; in a dialogue turns take the place of sentences.
+A summary is judged by its context, any other candidate by its references. The premise is the text as a whole where
+it is short enough. Of a longer one, or of several, it is the sentence that is nearest by the encoder, with its
+neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.text import passages_of, sentences, split_words
+from mars_score.text import passages_of, plain_words, sentences, split_words
+from mars_score.variants.statements import is_question, plain, statement, states
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
     from mars_score.models.encoder import Encoding
 
-Passage = list[str]  # its sentences or turns
-Texts = tuple[tuple[str, ...], str]  # that premises are taken from, and the task that says how to split them
+Passage = list[str]  # its sentences
+# Token recall from which a candidate says nearly all of a reference: only then can it contradict it. A text that
+# says something else is none, even where an NLI model takes it for one (research/entailment/measure.md).
+CLOSE_RECALL = 0.75
+CERTAIN = 0.9  # A verdict needs this probability of a contradiction: eight of ten are then right (the same page).
+LIKELY = 0.5  # Of a summary that is close to a reference both are asked: the one is certain, the other agrees.
 
 
-# Judgements and verdicts
+# What can be believed
 
 
-class Calibration(NamedTuple):
-    """Temperature and verdict thresholds of a model for one kind of premise.
+class Reliability(NamedTuple):
+    """What can be believed of an NLI model's judgements.
 
     Attributes:
-        temperature: the logits are divided by it.
-        supported: least probability of entailment at which a sentence is called supported; None: never.
-        contradicted: least probability of contradiction at which it is called contradicted; None: never.
+        support: share of the weight of support that its judgements by a context get.
+        by_context: whether it can say that the context contradicts a sentence of a summary.
+        by_reference: whether it can say that a close reference contradicts a sentence of another text.
     """
 
-    temperature: float = 1.0
-    supported: float | None = None
-    contradicted: float | None = None
-
-    def apply(self, entailment: Entailment) -> Entailment:
-        """Divide the logits by the temperature."""
-        neutral = max(0.0, 1 - entailment.entailment - entailment.contradiction)
-        powers = [share ** (1 / self.temperature) for share in (*entailment, neutral)]
-        return Entailment(powers[0] / sum(powers), powers[1] / sum(powers))
+    support: float = 0.5
+    by_context: bool = False
+    by_reference: bool = False
 
 
-class Calibrations(NamedTuple):
-    """A model's calibrations by kind of premise."""
-
-    by_reference: Calibration = Calibration()
-    by_context: Calibration = Calibration()
-
-
-# Of the NLI models that ship; how often verdicts from these thresholds are right: research/entailment/measure.md.
+# Of the NLI models that ship; how often they are right: research/entailment/measure.md.
 SHIPPED = {
-    "mini-nli": Calibrations(by_reference=Calibration(contradicted=0.94)),
-    "medium-nli": Calibrations(by_reference=Calibration(contradicted=0.94)),
+    "mini-nli": Reliability(support=0.5, by_reference=True),
+    "medium-nli": Reliability(support=1.0, by_context=True, by_reference=True),
 }
 
 
-def calibration_of(model: object) -> Calibrations:
-    """Return the calibrations of a model; those that do not ship have none."""
-    return SHIPPED.get(model, Calibrations()) if isinstance(model, str) else Calibrations()
+def reliability_of(model: object) -> Reliability:
+    """Return what can be believed of a model; of those that do not ship no verdict is."""
+    return SHIPPED.get(model, Reliability()) if isinstance(model, str) else Reliability()
 
 
-def judge(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[list[Judgement]]:
-    """Judge the first sentences of each candidate, none of which is blank, by its references and its context.
+def believed_terms(row: Row, terms: frozenset[str], model: object) -> frozenset[str]:
+    """Leave out the terms for which the NLI model cannot be believed."""
+    known = reliability_of(model)
+    is_believed = {
+        "support": known.support > 0,
+        "contradiction": known.by_context if row.task == "summary" else known.by_reference,
+    }
+    return frozenset(name for name in terms if is_believed.get(name, True))
+
+
+def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
+    """Tell whether a candidate says nearly all of a reference; ``recalls``: token recall by candidate and text."""
+    return any(recalls[row.candidate, text] >= CLOSE_RECALL for text in row.references)
+
+
+def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
+    """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question."""
+    return [
+        Verdict(sentence, "contradicted", entailment.contradiction, premise)
+        for sentence, premise, entailment, by_reference in judgements
+        if _is_contradicted(entailment, by_reference) and not is_question(statement(sentence))
+    ]
+
+
+def _is_contradicted(entailment: Entailment, by_reference: Entailment | None) -> bool:
+    both = [entailment.contradiction, by_reference.contradiction if by_reference else CERTAIN]
+    return max(both) >= CERTAIN and min(both) >= (LIKELY if by_reference else CERTAIN)
+
+
+# Judgements
+
+
+def judge(rows: Mapping[Row, bool], config: PlusConfig, calls: ModelCalls) -> dict[Row, list[Judgement]]:
+    """Judge the first sentences of candidates: of a summary by its context, of others by the references.
+
+    Args:
+        rows: prepared, with whether the candidate is close to a reference; a close summary is judged by it, too.
+        config: settings of the formula.
+        calls: the models.
 
     Raises:
         ModelUnavailableError: a model cannot be loaded.
         UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
     """
-    premises = choose_premises(rows, config, calls)
-    chosen = [sentence for of_row in premises for sentence in of_row]
-    pairs = [(premise, item.sentence) for item in chosen for premise in (item.reference, item.context)]
-    entailed = calls.entails(
-        (premise, sentence) for premise, sentence in pairs if sentence not in premise and premise
+    premises = choose_premises(list(rows), config, calls)
+    close = [row for row, row_is_close in rows.items() if row_is_close and row.task == "summary"]
+    second = dict(
+        zip(close, choose_premises([replace(row, task="text") for row in close], config, calls), strict=True)
     )
-    by_reference, by_context = calibration_of(calls.models.entailment_model)
+    read = {
+        (sentence, premise): (plain(premise), statement(sentence))
+        for of_row in [*premises, *second.values()]
+        for sentence, premise in of_row
+    }
+    entailed = calls.entails(pair for pair in read.values() if not states(*pair))
 
-    def entailment(premise: str, sentence: str, calibration: Calibration) -> Entailment | None:
-        if not premise:
-            return None
-        if sentence in premise:  # word for word
-            return Entailment(1.0, 0.0)
-        return calibration.apply(entailed[premise, sentence])
+    def entailment(pair: tuple[str, str]) -> Entailment:
+        return Entailment(1.0, 0.0) if states(*read[pair]) else entailed[read[pair]]
 
-    return [
-        [
-            Judgement(
-                item.sentence,
-                item.reference,
-                item.context,
-                entailment(item.reference, item.sentence, by_reference),
-                entailment(item.context, item.sentence, by_context),
-            )
-            for item in of_row
+    return {
+        row: [
+            Judgement(*pair, entailment(pair), entailment(other) if other else None)
+            for pair, other in zip(of_row, second.get(row, [None] * len(of_row)), strict=True)
         ]
-        for of_row in premises
-    ]
-
-
-def verdict_on(judgement: Judgement, row: Row, model: object) -> Verdict | None:
-    """Return the verdict on a sentence, if its probability reaches the threshold of the NLI model (precision .8).
-
-    There is none on questions, none on replies in a dialogue, and none where context and reference disagree.
-    """
-    sentence = judgement.sentence
-    if row.task == "dialogue" or sentence.rstrip("\"')\u201d\u2019").endswith(("?", "\uff1f")):
-        return None
-    by_reference, by_context = calibration_of(model)
-    verdicts = [
-        Verdict(sentence, name, probability, premise)
-        for premise, entailment, calibration in (
-            (judgement.context_premise, judgement.by_context, by_context),
-            (judgement.reference_premise, judgement.by_reference, by_reference),
-        )
-        if entailment is not None
-        for name, probability, threshold in (
-            ("supported", entailment.entailment, calibration.supported),
-            ("contradicted", entailment.contradiction, calibration.contradicted),
-        )
-        if threshold is not None and probability >= threshold
-    ]
-    return verdicts[0] if len({verdict.verdict for verdict in verdicts}) == 1 else None
+        for row, of_row in zip(rows, premises, strict=True)
+    }
 
 
 # Premises
 
 
-class Premises(NamedTuple):
-    """A sentence of a candidate, and the premises of its references and its context; "" where there is none."""
-
-    sentence: str
-    reference: str
-    context: str
-
-
-def choose_premises(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[list[Premises]]:
-    """Choose the premises of the first sentences of each candidate.
+def choose_premises(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[list[tuple[str, str]]]:
+    """Return the first sentences of each candidate, each with its premise.
 
     Raises:
         ModelUnavailableError: the encoder is needed and cannot be loaded.
     """
-    judged = [sentences(row.candidate)[: config.max_sentences] or [row.candidate] for row in rows]
-    sources = [_sources_of(row) for row in rows]
-    passages = {source: _passages(*source) for both in sources for source in both}
+    judged = [judged_sentences(row.candidate)[: config.max_sentences] for row in rows]
+    sources = [tuple(passages_of(row.context)) if row.task == "summary" else row.references for row in rows]
+    passages = {texts: [sentences(text) for text in texts if text.strip()] for texts in sources}
     # Only of these there is a choice: the others are premises as a whole.
-    long_passages = {source: parts for source, parts in passages.items() if not _fits(parts, config.premise_words)}
+    long_passages = {texts: parts for texts, parts in passages.items() if not _fits(parts, config.premise_words)}
     texts = [part for parts in long_passages.values() for passage in parts for part in passage]
-    for row_sentences, both in zip(judged, sources, strict=True):
-        texts += row_sentences if long_passages.keys() & both else []
+    for row_sentences, source in zip(judged, sources, strict=True):
+        texts += row_sentences if source in long_passages else []
     encodings = calls.encode(texts)
 
-    def premise(sentence: str, source: Texts) -> str:
+    def premise(sentence: str, source: tuple[str, ...]) -> str:
         if source in long_passages:
             return _nearest(sentence, long_passages[source], encodings, config.premise_words)
         return " ".join(part for passage in passages[source] for part in passage)
 
     return [
-        [Premises(text, *(premise(text, source) for source in both)) for text in row_sentences]
-        for row_sentences, both in zip(judged, sources, strict=True)
+        [(text, premise(text, source)) for text in row_sentences]
+        for row_sentences, source in zip(judged, sources, strict=True)
     ]
+
+
+def judged_sentences(candidate: str) -> list[str]:
+    """Return the sentences of a candidate that state something; one word beside them ("Thanks!") does not."""
+    parts = [part for line in candidate.splitlines() for part in sentences(plain(line))]
+    words = [len(plain_words(statement(part))) for part in parts]
+    return [part for part, count in zip(parts, words, strict=True) if count and count >= min(2, max(words))]
 
 
 def _nearest(sentence: str, passages: Sequence[Passage], encodings: Mapping[str, Encoding], words: int) -> str:
@@ -186,20 +185,6 @@ def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
             last, room = last + 1, room - after
         else:
             first, room = first - 1, room - before
-
-
-def _sources_of(row: Row) -> tuple[Texts, Texts]:
-    """Return what the premises of a row are taken from: its references, and its context.
-
-    The context counts in a summary, which is to follow from it, and in the place of references.
-    """
-    counts = row.context and (row.task == "summary" or not row.references)
-    return (row.references, "text"), (tuple(passages_of(row.context)) if counts else (), row.task)
-
-
-def _passages(texts: Sequence[str], task: str) -> list[Passage]:
-    split = str.splitlines if task == "dialogue" else sentences
-    return [parts for text in texts if (parts := [part for part in split(text) if part.strip()])]
 
 
 def _fits(passages: Sequence[Passage], words: int) -> bool:

@@ -20,11 +20,18 @@ from mars_score.rows import (
     Row,
     RowScore,
     SampleScore,
-    Verdict,
     weighted_sum,
 )
-from mars_score.text import is_english, sentences, windows
-from mars_score.variants.judgements import SHIPPED, judge, verdict_on
+from mars_score.text import is_english, windows
+from mars_score.variants.judgements import (
+    SHIPPED,
+    believed_terms,
+    is_close,
+    judge,
+    judged_sentences,
+    reliability_of,
+    verdicts_on,
+)
 from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
@@ -55,34 +62,29 @@ class PlusVariant(Variant):
         row = plan.row
         if not row.candidate:
             return RowScore(0.0)
-        features = make_features(plan, outputs)
+        features = make_features(plan, outputs, calls)
         terms = plus(features, self.config)
         references = [
             ReferenceScore(AugmentedReference(text), (recall,), recall)
             for text, recall in zip(row.references, features.recalls, strict=True)
         ]
-        model = calls.models.entailment_model
-        verdicts = [verdict_on(judgement, row, model) for judgement in features.judgements]
-        shown = tuple(verdict for verdict in verdicts if verdict)
         return RowScore(
             weighted_sum(terms),
             terms,
             tuple(references),
             tuple(map(SampleScore, row.samples, features.sample_recalls)),
-            self._notices(plan, features, [outputs.encodings[text] for text in plan.texts], shown),
-            Aspects.of(terms, features.log_p, features.judgements),
-            shown,
+            self._notices(plan, features, [outputs.encodings[text] for text in plan.texts]),
+            Aspects.of(terms, features.log_p),
+            tuple(features.verdicts),
         )
 
-    def _notices(
-        self, plan: Plan, features: Features, encodings: Sequence[Encoding], verdicts: Sequence[Verdict]
-    ) -> frozenset[Notice]:
+    def _notices(self, plan: Plan, features: Features, encodings: Sequence[Encoding]) -> frozenset[Notice]:
         row, most = plan.row, self.config.max_sentences
         flags = {
             Notice.CONTEXT_CUT: features.log_p is not None and features.log_p.truncated,
             Notice.NOT_ENGLISH: plan.is_unread,
-            Notice.SENTENCES_CUT: len(features.judgements) == most < len(sentences(row.candidate)),
-            Notice.CONTRADICTED: any(verdict.verdict == "contradicted" for verdict in verdicts),
+            Notice.SENTENCES_CUT: len(features.judgements) == most < len(judged_sentences(row.candidate)),
+            Notice.CONTRADICTED: bool(features.verdicts),
         }
         return raised(flags) | encoding_notices(encodings, 1 + len(row.references))
 
@@ -113,14 +115,14 @@ class Outputs(NamedTuple):
 
     Attributes:
         encodings: of candidates, references and samples.
-        tokens: token vectors of these, (tokens, dimensions), in float32 or better.
+        recalls: by candidate and text the token recall of the text.
         windows: of each context the vectors of its windows, (windows, dimensions).
         log_p: of (context, candidate).
         judgements: of each row that is judged.
     """
 
     encodings: Mapping[str, Encoding]
-    tokens: Mapping[str, NDArray[Any]]
+    recalls: Mapping[tuple[str, str], float]
     windows: Mapping[str, NDArray[Any]]
     log_p: Mapping[tuple[str, str], LogProbability]
     judgements: Mapping[Row, Sequence[Judgement]]
@@ -128,7 +130,7 @@ class Outputs(NamedTuple):
 
 def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
     """Decide what the score of a row needs."""
-    terms, is_unread = term_names(row, config), False
+    terms, is_unread = believed_terms(row, term_names(row, config), calls.models.entailment_model), False
     if not terms.isdisjoint(JUDGED_TERMS) and calls.models.entailment_model in SHIPPED:
         # Shipped NLI models know English alone; data records are not used to find the language.
         text = " ".join([*row.references, *([row.context] if row.task != "data" else [])])
@@ -152,13 +154,19 @@ def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> 
     vectors = calls.encode(part for parts in by_context.values() for part in parts)
     likely = [(plan.row.context, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
     log_p = calls.log_probability(likely, config.max_context_tokens)
-    judged = list(dict.fromkeys(plan.row for plan in plans if not plan.terms.isdisjoint(JUDGED_TERMS)))
+    recalls = token_recalls(plans, encodings)
+    close = {
+        plan.row: "contradiction" in plan.terms and is_close(plan.row, recalls)
+        for plan in plans
+        if not plan.terms.isdisjoint(JUDGED_TERMS)
+    }
+    judged = {row: row_is_close for row, row_is_close in close.items() if row_is_close or row.task == "summary"}
     return Outputs(
         encodings,
-        {text: widened_tokens(encoding) for text, encoding in encodings.items()},
+        recalls,
         {context: np.stack([vectors[part].vector for part in parts]) for context, parts in by_context.items()},
         log_p,
-        dict(zip(judged, judge(judged, config, calls), strict=True)),
+        judge(judged, config, calls),
     )
 
 
@@ -167,16 +175,13 @@ def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> l
     plans = [plan_row(row, config, calls) for row in rows]
     outputs = ask_models(plans, config, calls)
     with one_blas_thread():
-        return [make_features(plan, outputs) for plan in plans]
+        return [make_features(plan, outputs, calls) for plan in plans]
 
 
-def make_features(plan: Plan, outputs: Outputs) -> Features:
+def make_features(plan: Plan, outputs: Outputs, calls: ModelCalls) -> Features:
     """Take the features of a row, whose candidate is not blank, from the model outputs."""
     row, terms, vectors = plan.row, plan.terms, outputs.encodings
-
-    def recall(text: str) -> float:
-        # Equal texts have recall 1, even if the tokenizer drops all of them.
-        return 1.0 if text == row.candidate else token_recall(outputs.tokens[row.candidate], outputs.tokens[text])
+    judgements, model = outputs.judgements.get(row, ()), calls.models.entailment_model
 
     def context_cosine(text: str) -> float:
         return float((outputs.windows[row.context] @ vectors[text].vector).max())
@@ -187,16 +192,32 @@ def make_features(plan: Plan, outputs: Outputs) -> Features:
     return Features(
         row,
         terms,
-        recalls=[recall(text) for text in row.references],
-        sample_recalls=[recall(text) for text in row.samples] if "samples" in terms else [],
+        recalls=[outputs.recalls[row.candidate, text] for text in row.references],
+        sample_recalls=[outputs.recalls[row.candidate, text] for text in row.samples]
+        if "samples" in terms
+        else [],
         reference_cosines=[float(candidate @ vectors[text].vector) for text in row.references]
         if "sentences" in terms
         else [],
         context_cosine=context_cosine(row.candidate) if has_context else None,
         reference_context_cosine=sum(near) / len(near) if near else 0.0,
         log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
-        judgements=outputs.judgements.get(row, ()),
+        judgements=judgements,
+        verdicts=verdicts_on(judgements) if "contradiction" in terms else (),
+        belief=reliability_of(model).support,
     )
+
+
+def token_recalls(plans: Sequence[Plan], encodings: Mapping[str, Encoding]) -> dict[tuple[str, str], float]:
+    """Compute by candidate and text the token recall of the references and samples of some rows."""
+    tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
+    with one_blas_thread():
+        return {
+            # Equal texts have recall 1, even if the tokenizer drops all of them.
+            (candidate, text): 1.0 if text == candidate else token_recall(tokens[candidate], tokens[text])
+            for candidate, *texts in (plan.texts for plan in plans if plan.texts)
+            for text in texts
+        }
 
 
 def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:

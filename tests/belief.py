@@ -1,0 +1,18 @@
+"""Let scores believe any NLI model as they believe one that ships: tiny random models have no verdicts else."""
+
+import pytest
+
+from mars_score.variants import judgements, plus_variant
+from mars_score.variants.judgements import Reliability
+
+ALL = Reliability(support=1.0, by_context=True, by_reference=True)
+
+
+def believe(
+    patch: pytest.MonkeyPatch, known: Reliability = ALL, certain: float = 0.9, likely: float = 0.5
+) -> None:
+    """Make ``known`` the reliability of all models, and verdicts need these probabilities."""
+    for module in (judgements, plus_variant):
+        patch.setattr(module, "reliability_of", lambda model: known)
+    patch.setattr(judgements, "CERTAIN", certain)
+    patch.setattr(judgements, "LIKELY", likely)
