@@ -64,6 +64,10 @@ Returns:
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
     aspects (`list` of `dict`): for each row `reference`, `context`, `fluency`, `repetition` and `supported`, in
         [0, 1], or None where the score does not compute it; with `detailed=True`.
+    contradicted (`list` of `list` of `dict`): for each row the sentences that its reference, or the context of a
+        summary, contradicts: `sentence`, `probability`, `premise`; with `detailed=True`.
+    supported (`list` of `float`): for each summary the mean probability that the context says its sentences, or
+        None where nothing is known; with `detailed=True`.
     percentiles (`list` of `dict`): for each row where its score stands among rated candidates (`rank`, of 100) and
         how people rated those there (`rating`, from `low` to `high`), or None where that is not known; with
         `detailed=True`.
@@ -85,7 +89,7 @@ Examples:
     >>> results["scores"][0] > results["scores"][1]
     True
     >>> sorted(results)
-    ['aspects', 'augmented_references', 'mars', 'percentiles', 'scores', 'signature']
+    ['aspects', 'augmented_references', 'contradicted', 'mars', 'percentiles', 'scores', 'signature', 'supported']
     >>> mars.add(prediction="He is happy.", reference="He feels happy.", context="How is Tom today?")
     >>> list(mars.compute())
     ['mars']
@@ -120,6 +124,8 @@ class Mars(evaluate_rows.RowMetric):
             values["scores"] = result.scores
             values["signature"] = str(result.signature)
             values["aspects"] = [score.aspects._asdict() for score in result.row_scores]
+            values["contradicted"] = [score.contradicted for score in result.row_scores]
+            values["supported"] = [score.aspects.supported for score in result.row_scores]
             values["percentiles"] = [percentile and percentile._asdict() for percentile in result.percentiles]
             values["augmented_references"] = [list(score.reference_texts) for score in result.row_scores]
         if result.explanations:

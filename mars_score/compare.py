@@ -32,11 +32,12 @@ from mars_score.stats.resampling import (
 
 @dataclass(frozen=True)
 class SystemScore:
-    """The name of a system, its scores, (rows,), and the interval of their mean."""
+    """The name of a system, its scores, (rows,), the interval of their mean, and its rows with a contradiction."""
 
     name: str
     scores: tuple[float, ...]
     interval: Interval
+    contradicted: tuple[int, ...] = ()  # from 0
 
     @property
     def score(self) -> float:
@@ -140,6 +141,7 @@ class SystemRanking:
                     "mars": system.score,
                     "interval": system.interval.ends,
                     "scores": list(system.scores),
+                    "contradicted": list(system.contradicted),
                 }
                 for system in self.systems
             ],
@@ -269,10 +271,12 @@ def rank_rows(
     if samples_from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
     notices = _count_notices(result, names, where)
-    ranked = [
-        SystemScore(name, tuple(scores), mean_interval(scores, codes, confidence=confidence))
-        for name, scores in zip(names, np.reshape(result.scores, (-1, count)).tolist(), strict=True)
-    ]
+    ranked = []
+    for number, name in enumerate(names):
+        of_system = result.row_scores[number * count : (number + 1) * count]
+        scores = tuple(row.score for row in of_system)
+        contradicted = tuple(index for index, row in enumerate(of_system) if row.verdicts)
+        ranked.append(SystemScore(name, scores, mean_interval(scores, codes, confidence=confidence), contradicted))
     ranked.sort(key=lambda system: -sum(system.scores))
     group_count = len(np.unique(codes))
     if reason := too_few(group_count, "different contexts" if groups is None else "groups"):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from mars_score.errors import brief
 from mars_score.explanation import Explanation
 from mars_score.metrics.plus import TERMS
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
-from mars_score.text import sentences
+from mars_score.variants.judgements import judged_sentences
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
@@ -31,10 +30,12 @@ class JudgeResult(TypedDict):
 
     Attributes:
         score: the score, mostly in [0, 1]; higher is better.
-        passed: whether the score is at least the threshold; None without a threshold.
+        passed: whether the score is at least the threshold, and no sentence is contradicted; None if there is
+            neither a threshold nor a contradiction.
         reason: the score and its causes.
         metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
-            ``verdicts``, ``notices`` and ``signature``.
+            ``contradicted`` (sentences with probability and premise), ``supported`` (mean probability that the
+            context says the sentences of a summary, or None), ``notices`` and ``signature``.
     """
 
     score: float
@@ -49,6 +50,7 @@ def judge(
     context: Any = None,
     *,
     threshold: float | None = None,
+    allow_contradictions: bool = False,
     **settings: Any,
 ) -> JudgeResult:
     """Judge one output.
@@ -58,7 +60,8 @@ def judge(
         reference: a text or several; None to judge by the context alone.
         context: as for :meth:`mars_score.MarsScorer.score`; None to judge by the reference alone.
         threshold: the least score that passes, a finite number; None to leave ``passed`` open.
-        settings: arguments and settings of :class:`mars_score.MarsScorer`; the variant is ``"plus"`` unless given.
+        allow_contradictions: whether an output with a sentence that is contradicted can pass.
+        settings: arguments and settings of :class:`mars_score.MarsScorer`.
             Models given by name stay loaded between calls.
 
     Returns:
@@ -73,33 +76,40 @@ def judge(
         raise ValueError("there is nothing to judge the output by; give a reference, a context, or both")
     if context is None:
         settings.setdefault("use_context", False)
-    return judge_by(MarsScorer(**{"variant": "plus", **settings}), output, reference, context, threshold=threshold)
+    gate = Gate(threshold, allow_contradictions)
+    return judge_by(MarsScorer(**settings), output, reference, context, gate)
+
+
+class Gate(NamedTuple):
+    """What passes: see :func:`judge`."""
+
+    threshold: float | None = None
+    allow_contradictions: bool = False
 
 
 def judge_by(
-    scorer: MarsScorer,
-    output: str,
-    reference: str | Sequence[str] | None,
-    context: Any,
-    *,
-    threshold: float | None = None,
+    scorer: MarsScorer, output: str, reference: str | Sequence[str] | None, context: Any, gate: Gate
 ) -> JudgeResult:
     """Judge one output with a scorer; see :func:`judge`."""
     if not isinstance(output, str):
         raise TypeError(f"output must be a text, got {type(output).__name__}; judge each text by itself")
-    least = None if threshold is None else _finite(threshold)
+    least = None if gate.threshold is None else _finite(gate.threshold)
     columns = [[value] if value is not None else None for value in (reference, context)]
     result = scorer.score([output], *columns, explain=True)
-    explanation, percentile = result.explanations[0], result.percentiles[0]
+    explanation, percentile, row_score = result.explanations[0], result.percentiles[0], result.row_scores[0]
+    passed = None if least is None else result.score >= least
+    if row_score.verdicts and not gate.allow_contradictions:
+        passed = False
     return {
         "score": result.score,
-        "passed": None if least is None else result.score >= least,
+        "passed": passed,
         "reason": f"{result.score:.2f}: {'; '.join(_reasons(explanation, result))}",
         "metadata": {
             "terms": {term.name: {"value": term.value, "weight": term.weight} for term in explanation.terms},
             "aspects": explanation.aspects._asdict(),
             "percentile": percentile and percentile._asdict(),
-            "verdicts": [asdict(verdict) for verdict in explanation.verdicts],
+            "contradicted": row_score.contradicted,
+            "supported": row_score.aspects.supported,
             "notices": list(result.notices),
             "signature": str(result.signature),
         },
@@ -147,9 +157,8 @@ def _word(words: Sequence[tuple[float, str]], value: float) -> str:
 
 
 def _verdict_in_words(verdict: Verdict, row: Row) -> str:
-    verb = {"contradicted": "contradicts", "supported": "is supported by"}[verdict.verdict]
-    source = "the context" if sentences(verdict.premise)[0] in row.context else "the references"
+    source = "the context" if row.task == "summary" else "the references"
     premise = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else source
-    parts = sentences(row.candidate)
+    parts = judged_sentences(row.candidate)
     subject = f"sentence {parts.index(verdict.sentence) + 1} " if len(parts) > 1 else ""
-    return f"{subject}{verb} {premise}"
+    return f"{subject}contradicts {premise}"

@@ -64,6 +64,8 @@ class MarsResult:
         return {
             "mars": self.score,
             "scores": self.scores,
+            "contradicted": [score.contradicted for score in self.row_scores],
+            "supported": [score.aspects.supported for score in self.row_scores],
             "signature": str(self.signature),
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
@@ -83,6 +85,8 @@ class MarsResult:
 
         ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
         ``"aspects"`` is one by their names, and ``"percentile"`` one of a :class:`Percentile`, or None.
+        ``"contradicted"`` lists sentences with a verdict, and ``"supported"`` is the mean probability that the
+        context says the sentences of a summary, or None where nothing is known.
         """
         return [
             {
@@ -95,6 +99,8 @@ class MarsResult:
                 "terms": {term.name: term.value for term in score.terms},
                 "weights": {term.name: term.weight for term in score.terms},
                 "aspects": score.aspects._asdict(),
+                "contradicted": score.contradicted,
+                "supported": score.aspects.supported,
                 "percentile": percentile and percentile._asdict(),
                 "samples": [sample.text for sample in score.samples],
             }

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 Action = Literal["score", "augment"]
 # Columns of the output.
-ADDED = {"score": ("mars", "aspects"), "augment": ("augmented_references", "augmentations")}
+ADDED = {
+    "score": ("mars", "aspects", "contradicted", "supported"),
+    "augment": ("augmented_references", "augmentations"),
+}
 RESULTS = "results.jsonl"  # in the run's folder
 SHOWN = 3  # number of lowest rows in the summary, and of highest ones
 _CHECKED_TOGETHER = 512  # rows of a chunk of the first pass
@@ -161,11 +164,12 @@ class InputFile:
 
 
 class ScoredRow(NamedTuple):
-    """A row of the summary: its score, its number in the file from 0, and its texts."""
+    """A row of the summary: its score, number in the file from 0, texts, and whether it is contradicted."""
 
     score: float
     number: int
     row: Row
+    is_contradicted: bool = False
 
 
 def _place(scored: ScoredRow) -> tuple[float, int, str]:
@@ -195,7 +199,8 @@ class Summary:
     def add(self, chunk: Chunk, scored: Sequence[RowScore]) -> None:
         """Add the next rows."""
         scores = [row.score for row in scored]
-        rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows))
+        contradicted = [bool(row.verdicts) for row in scored]
+        rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows, contradicted))
         self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows], key=_place)
         self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows], key=_place)[::-1]
         for number, row in zip(chunk.file.numbers, scored, strict=True):

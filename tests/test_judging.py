@@ -95,39 +95,47 @@ def test_what_costs_or_adds_much_is_named(tiny_mini, name, phrase):
     assert said.endswith(f" {'add' if points > 0 else 'cost'} {abs(points):.2f}")
 
 
-def verdicts(patch, *told):
-    """Let explanations have these verdicts: the sentences, what is said of them, and by which premise."""
+def contradict(patch, *told):
+    """Let results have verdicts on these sentences, by these premises."""
     score = MarsScorer.score
 
     def with_verdicts(self, *columns, **options):
         result = score(self, *columns, **options)
-        judged = tuple(Verdict(sentence, verdict, 0.9, premise) for sentence, verdict, premise in told)
-        return replace(result, explanations=(replace(result.explanations[0], verdicts=judged),))
+        judged = tuple(Verdict(sentence, "contradicted", 0.9, premise) for sentence, premise in told)
+        return replace(
+            result,
+            explanations=(replace(result.explanations[0], verdicts=judged),),
+            row_scores=(replace(result.row_scores[0], verdicts=judged),),
+        )
 
     patch.setattr(MarsScorer, "score", with_verdicts)
 
 
 def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
     long = "The road is busy " * 8
-    verdicts(
+    contradict(
         monkeypatch,
-        ("It is new.", "contradicted", "It is an old road."),
-        ("It is busy.", "supported", long),
-        ("He left.", "contradicted", f"They need a bridge. {long}"),
+        ("It is new.", "It is an old road."),
+        ("It is busy.", long),
+        ("He left.", f"They need a bridge. {long}"),
     )
     settings = {**SETTINGS, "use_context": True, "context_weight": 0.5}
     judged = mars_score.judge("It is new. It is busy. He left.", REFERENCE, CONTEXT, **settings)
     assert judged["reason"].split("; ")[-3:] == [
         "sentence 1 contradicts 'It is an old road.'",
-        "sentence 2 is supported by the references",
-        "sentence 3 contradicts the context",
+        "sentence 2 contradicts the references",
+        "sentence 3 contradicts the references",
     ]
-    sentences = [verdict["sentence"] for verdict in judged["metadata"]["verdicts"]]
+    sentences = [verdict["sentence"] for verdict in judged["metadata"]["contradicted"]]
     assert sentences == ["It is new.", "It is busy.", "He left."]
+    judged = mars_score.judge(
+        "It is new.<|im_end|> It is busy. He left.", REFERENCE, CONTEXT, task="summary", **settings
+    )
+    assert judged["reason"].split("; ")[-1] == "sentence 3 contradicts the context"
 
 
 def test_the_only_sentence_has_no_number(word_models, monkeypatch):
-    verdicts(monkeypatch, ("He left.", "contradicted", "He came."))
+    contradict(monkeypatch, ("He left.", "He came."))
     assert mars_score.judge("He left.", "He came.", **SETTINGS)["reason"].endswith("; contradicts 'He came.'")
 
 
@@ -135,7 +143,7 @@ def test_models_are_loaded_once(nothing_loaded, named_models, monkeypatch):
     loaded, load = [], loading.load_model
     monkeypatch.setattr(loading, "load_model", lambda *arguments: loaded.append(arguments[0]) or load(*arguments))
     for output in ("The road", "The bridge"):
-        mars_score.judge(output, REFERENCE, CONTEXT, **named_models)
+        mars_score.judge(output, REFERENCE, CONTEXT, **named_models, task="summary")
     assert sorted(loaded) == ["encoder", "entailment_model", "language_model"]
 
 

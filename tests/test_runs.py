@@ -90,6 +90,8 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     written = read(out)
     aspects = [row.pop("aspects") for row in written]
     assert aspects == [pytest.approx(row.aspects._asdict(), abs=1e-9) for row in expected.row_scores]
+    assert [row.pop("contradicted") for row in written] == [row.contradicted for row in expected.row_scores]
+    assert [row.pop("supported") for row in written] == [row.aspects.supported for row in expected.row_scores]
     assert written == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
 
@@ -122,9 +124,14 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     path = write(tmp_path / "rows0.jsonl", rows)
     assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
-    texts = ("id", "rank", "mars", "aspects") if ".csv" in name or ".tsv" in name else ()  # cells are texts
+    texts = ("id", "rank", "mars", "aspects", "contradicted", "supported")
+    texts = texts if ".csv" in name or ".tsv" in name else ()  # cells are texts
     assert read_rows(out).rows == [
-        {key: json.dumps(value) if key in texts else value for key, value in row.items()} for row in read(expected)
+        {
+            key: ("" if value is None else json.dumps(value)) if key in texts else value
+            for key, value in row.items()
+        }
+        for row in read(expected)
     ]
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name}
 

@@ -33,7 +33,7 @@ _EXAMPLE = "mars-example"  # the folder that --example makes
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Compare the candidates of two or more systems for the same references and contexts."
-    example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --variant plus --table latex"
+    example = "example: mars compare ours.jsonl theirs.jsonl --table latex"
     parser = commands.add_parser("compare", help=text, description=text, epilog=example)
     add = parser.add_argument
     add("files", metavar="FILE", nargs="*", help="the candidates of a system; all other columns are the same")
@@ -214,7 +214,12 @@ def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
     groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
     interval = f"{ranking.confidence:.0%} interval"
     title, note = f"{len(ranking.rows)} rows, {len(ranking.systems)} systems", f"bootstrap intervals over {groups}"
-    scores = tuple((one_line(row.name), f"{row.score:.4f}", _ends(row.interval)) for row in ranking.systems)
+    header: tuple[str, ...] = ("system", "MARS", interval)
+    scores = [[one_line(row.name), f"{row.score:.4f}", _ends(row.interval)] for row in ranking.systems]
+    if any(row.contradicted for row in ranking.systems):
+        header += ("contradicted",)
+        for cells, row in zip(scores, ranking.systems, strict=True):
+            cells.append(str(len(row.contradicted)))
     count = len(ranking.pairs)
     pairs_note = f"approximate randomisation, {ranking.resamples} resamples of {groups}"
     pairs_note += f", p adjusted for {count} tests (Holm)" if count > 1 else ""
@@ -229,7 +234,7 @@ def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
         for pair in ranking.pairs
     )
     return (
-        Table(title, note, ("system", "MARS", interval), scores),
+        Table(title, note, header, tuple(map(tuple, scores))),
         Table("differences", pairs_note, ("systems", "difference", interval, "p", "wins, ties, losses"), pairs),
     )
 

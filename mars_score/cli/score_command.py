@@ -22,6 +22,7 @@ from mars_score.cli.arguments import (
     readable_again,
     scorer_arguments,
 )
+from mars_score.cli.baseline import fallen, read_baseline
 from mars_score.cli.printing import print_error, print_line, print_notices, scoring
 from mars_score.progress import progress_bars
 from mars_score.text import one_line
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
     from mars_score.explanation import Explanation
     from mars_score.runs import Action, Run, Summary
 
-_LISTED = 20  # scores below the threshold
+_LISTED = 20  # rows that fail
+_COLUMNS = (
+    'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability and premise), '
+    'and how far a summary is "supported"'
+)
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
@@ -43,11 +48,11 @@ def add_parser(commands: Any) -> None:
 
 def _add_score(commands: Any) -> None:
     text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
-    example = "example: mars score rows.csv --preset mini --variant plus --out scores.csv"
+    example = "example: mars score rows.csv --out scores.csv"
     parser = commands.add_parser("score", help=text, description=text, epilog=example)
     add_input_options(parser, ("prediction", "reference", "context"))
     add = parser.add_argument
-    add("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars" and its "aspects"'))
+    add("--out", metavar="SCORES.jsonl", help=OUT.format(_COLUMNS))
     add("--json", action="store_true", help="print one JSON object")
     text = "also show the terms of every row, and what it was compared with"
     add("--detailed", action="store_true", help=text)
@@ -56,6 +61,10 @@ def _add_score(commands: Any) -> None:
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=_threshold, metavar="X", help="the mean score is below X")
     gate.add_argument("--fail-rows-under", type=_threshold, metavar="Y", help="the score of any row is below Y")
+    text = "the context or a reference contradicts more than this share of the rows (without a number: any row)"
+    gate.add_argument("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
+    text = "the mean score is below that of an earlier --out of the same rows, by more than chance"
+    gate.add_argument("--fail-under-baseline", metavar="SCORES.jsonl", help=text)
     add_run_options(parser)
     add_scorer_options(parser)
     parser.set_defaults(run=_score)
@@ -73,7 +82,7 @@ def _add_augment(commands: Any) -> None:
     parser.add_argument("--out", required=True, metavar="AUGMENTED.jsonl", help=text)
     add_run_options(parser)
     add_scorer_options(parser, ("settings", "models", "paper"), without=_NOT_AUGMENTING)
-    parser.set_defaults(run=_augment)
+    parser.set_defaults(run=_augment, variant="paper")
 
 
 @contextmanager
@@ -104,10 +113,15 @@ def _score(args: argparse.Namespace) -> int:
     from mars_score.atomic import naming
     from mars_score.data.writing import write
 
+    baseline = read_baseline(args.fail_under_baseline) if args.fail_under_baseline else None
     with _complete_run(args, "score") as (run, folder):
         summary = run.summary(args.explain)
         explanations = run.explain([row.row for row in summary.lowest[: args.explain]])
-        failures = list(_failures(run, summary.mean, args.fail_under, args.fail_rows_under))
+        failures = [
+            *_failures(run, summary.mean, args.fail_under, args.fail_rows_under),
+            *_contradictions(run, args.fail_contradicted),
+            *(fallen(run.scores(), baseline) if baseline else ()),
+        ]
         shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
         with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
             if args.json:
@@ -134,6 +148,14 @@ def _threshold(text: str) -> float:
     return number
 
 
+def _share(text: str) -> float:
+    """Convert an option's text to a share of the rows."""
+    number = _threshold(text)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to below 1, got {text!r}")
+    return number
+
+
 def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
     """Yield lines on the scores below a threshold: the mean, then rows with line and candidate, lowest first."""
     if fail_under is not None and not mean >= fail_under:  # NaN fails as well.
@@ -151,6 +173,27 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
         yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"
     for score, line, text in below[:_LISTED]:
         yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
+
+
+def _contradictions(run: Run, most: float | None) -> Iterator[str]:
+    """Yield lines on the rows with a contradicted sentence, if these are more than a share of the rows."""
+    if most is None:
+        return
+    rows, found = 0, []
+    for chunk, scored in run.scores():
+        rows += len(scored)
+        found += [
+            (number + 1, verdict)
+            for number, result in zip(chunk.file.numbers, scored, strict=True)
+            for verdict in result.verdicts[:1]
+        ]
+    if len(found) <= most * rows:
+        return
+    more = f"; the first {_LISTED} are" if len(found) > _LISTED else ""
+    yield f"{len(found)} of {rows} rows are contradicted{more}:"
+    for line, verdict in found[:_LISTED]:
+        yield f"  line {line}: {one_line(verdict.sentence, 80)}"
+        yield f"    by: {one_line(verdict.premise, 100)}"
 
 
 def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
@@ -198,7 +241,8 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         _print_details(run)
     else:
         for row in summary.shown:
-            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {one_line(row.row.candidate, 80)}")
+            mark = "[contradicted] " if row.is_contradicted else ""
+            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {mark}{one_line(row.row.candidate, 80)}")
     for row, explanation in zip(summary.lowest, explanations, strict=False):
         print_line(f"\nline {row.number + 1}")
         for line in str(explanation).split("\n"):

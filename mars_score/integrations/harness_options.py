@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mars_score.data.checking import Where, index_in
-from mars_score.judging import JudgeResult, judge_by
+from mars_score.judging import Gate, JudgeResult, judge_by
 from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
 
@@ -38,7 +38,7 @@ class HarnessOptions(NamedTuple):
         return fields[self.context]
 
     def judge(
-        self, output: str, reference: Any, fields: Mapping[str, Any], *, where: str, threshold: float | None = None
+        self, output: str, reference: Any, fields: Mapping[str, Any], *, where: str, gate: Gate | None = None
     ) -> JudgeResult:
         """Judge an output by its reference and the context among the ``fields``, which errors call ``where``.
 
@@ -49,7 +49,7 @@ class HarnessOptions(NamedTuple):
         if self.use_references and not reference:
             raise ValueError("there is no reference; give one, or set `use_references: false` to score without")
         reference = reference if self.use_references else None
-        return judge_by(self.scorer, output, reference, context, threshold=threshold)
+        return judge_by(self.scorer, output, reference, context, gate or Gate())
 
     def check(self, references: Any, contexts: Any, where: Mapping[str, Where]) -> list[Example]:
         """Check the columns of documents that count; ``where`` has for each column how errors name a document."""

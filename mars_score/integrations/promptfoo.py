@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mars_score.integrations.harness_options import read_options
+from mars_score.judging import Gate
 
 
 def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -12,9 +13,9 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         output: the model's text.
         context: ``vars`` of the test and ``config`` of the assertion, from promptfoo. ``config`` may have
-            ``threshold``, the least score that passes (default: all do); ``reference`` and ``context``, names of
-            other variables; ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`. The
-            variant is ``"plus"`` unless given.
+            ``threshold``, the least score that passes (default: all do that nothing contradicts);
+            ``allow_contradictions``; ``reference`` and ``context``, names of
+            other variables; ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`.
 
     Returns:
         A ``GradingResult``, whose ``named_scores`` are what each term adds to the score.
@@ -22,10 +23,11 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         TypeError, ValueError: a variable is missing, an unknown setting, or one that is out of range.
     """
-    config = {"variant": "plus", **(context.get("config") or {})}
-    reference, threshold = config.pop("reference", "reference"), config.pop("threshold", None)
+    config = dict(context.get("config") or {})
+    reference = config.pop("reference", "reference")
+    gate = Gate(config.pop("threshold", None), config.pop("allow_contradictions", False))
     row = output, context["vars"].get(reference), context["vars"]
-    judged = read_options(config).judge(*row, where="vars of the test", threshold=threshold)
+    judged = read_options(config).judge(*row, where="vars of the test", gate=gate)
     terms = judged["metadata"]["terms"]
     return {
         "pass": judged["passed"] is not False,

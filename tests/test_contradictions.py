@@ -1,0 +1,198 @@
+"""Contradicted rows: gates, ``judge``, outputs, a baseline; and the options of a project."""
+
+import csv
+import json
+
+import belief
+import jsonl
+import pytest
+
+import mars_score
+from mars_score.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+TEXT = "The road is busy. They left at noon."
+SAME = "The road is busy. They left at noon indeed."  # close to it for every encoder
+ROWS = [
+    {"prediction": SAME, "reference": TEXT, "context": "The work began in March."},
+    {"prediction": "Nobody.", "reference": TEXT, "context": "The work began in March."},
+]
+
+
+@pytest.fixture
+def accused(tiny_mini, monkeypatch):
+    """Preset "mini" of tiny models that contradict each sentence which is close to a reference."""
+    belief.believe(monkeypatch, certain=0.0, likely=0.0)
+    monkeypatch.setattr("mars_score.variants.judgements.CLOSE_RECALL", 0.5)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A file of rows, in the working folder's place."""
+    path = tmp_path / "rows.jsonl"
+    jsonl.write(path, ROWS)
+    return str(path)
+
+
+def contradicted(path):
+    return [bool(row["contradicted"]) for row in jsonl.read(path)]
+
+
+def test_a_contradicted_row_fails_the_build(accused, rows, run, tmp_path):
+    out = str(tmp_path / "out.jsonl")
+    code, _, error = run("score", rows, "--fail-contradicted", "--out", out)
+    assert code == 3
+    assert contradicted(out)[0]
+    count = sum(contradicted(out))
+    assert f"{count} of 2 rows are contradicted:" in error
+    assert "line 1: " in error
+    assert "by: " in error
+    assert run("score", rows, "--fail-contradicted", "0.99")[0] == (0 if count < 2 else 3)
+    assert run("score", rows)[0] == 0
+
+
+@pytest.mark.parametrize("share", ["-0.1", "1", "x"])
+def test_a_share_is_below_one(share, rows, run):
+    code, _, error = run("score", rows, f"--fail-contradicted={share}")
+    assert (code == 2 and "share" in error) or "number" in error
+
+
+def test_what_nobody_believes_fails_nothing(tiny_mini, rows, run):
+    assert run("score", rows, "--fail-contradicted")[0] == 0
+
+
+def test_the_mark_in_the_list_of_rows(accused, rows, run):
+    _, text, _ = run("score", rows)
+    line = next(line for line in text.splitlines() if line.endswith("indeed."))
+    assert "[contradicted] " in line
+
+
+def test_a_baseline_of_the_same_rows(tiny_mini, rows, run, tmp_path):
+    out = tmp_path / "out.jsonl"
+    assert run("score", rows, "--out", str(out))[0] == 0
+    assert run("score", rows, "--fail-under-baseline", str(out))[0] == 0
+    better = [{**row, "mars": row["mars"] + 0.25} for row in jsonl.read(out)]
+    jsonl.write(out, better)
+    code, _, error = run("score", rows, "--fail-under-baseline", str(out))
+    assert code == 3
+    assert "the mean score fell by 0.2500" in error
+    assert f"line 1: {better[0]['mars']:.4f} -> {better[0]['mars'] - 0.25:.4f}" in error
+
+
+def test_chance_does_not_fail_a_build(tiny_mini, run, tmp_path):
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    jsonl.write(path, [{**ROWS[0], "context": f"It was day {number}."} for number in range(12)])
+    run("score", str(path), "--out", str(out))
+    before = jsonl.read(out)
+    for change, code in ((0.1, 0), (-0.1, 0)):
+        # Half of the rows rise and half fall, by a little more: the interval of the mean holds 0.
+        moved = [
+            {**row, "mars": row["mars"] + (change if number % 2 else -change) + 0.001}
+            for number, row in enumerate(before)
+        ]
+        jsonl.write(out, moved)
+        assert run("score", str(path), "--fail-under-baseline", str(out))[0] == code
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (['{"mars": 0.5}'], "1 scores, and there are 2 rows"),
+        (['{"mars": 0.5}', '{"score": 1}'], ":2 has no score"),
+        (['{"mars": 0.5}', '{"mars": null}'], ":2 has no score"),
+    ],
+)
+def test_a_baseline_of_other_rows_is_refused(tiny_mini, rows, run, tmp_path, lines, fault):
+    path = tmp_path / "baseline.jsonl"
+    path.write_text("\n".join(lines), "utf-8")
+    code, _, error = run("score", rows, "--fail-under-baseline", str(path))
+    assert code == 2
+    assert fault in error
+
+
+def test_judge_lets_no_contradiction_pass(accused):
+    row = {"reference": TEXT, "context": "The work began in March."}
+    judged = mars_score.judge(SAME, **row, threshold=-5.0)
+    assert judged["passed"] is False
+    assert "contradicts" in judged["reason"]
+    assert judged["metadata"]["contradicted"][0].keys() == {"sentence", "probability", "premise"}
+    assert mars_score.judge(SAME, **row)["passed"] is False
+    assert mars_score.judge(SAME, **row, threshold=-5.0, allow_contradictions=True)["passed"] is True
+    assert mars_score.judge(SAME, **row, allow_contradictions=True)["passed"] is None
+
+
+def test_outputs_have_what_is_contradicted_and_supported(accused, rows, tmp_path):
+    out = tmp_path / "out.csv"
+    assert main(["score", rows, "--task", "summary", "--out", str(out), "--quiet"]) == 0
+    with out.open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]), tasks="summary")
+    details = result.to_dict()
+    records = result.to_records()
+    assert any(details["contradicted"])
+    for cell, row, record, first, second in zip(
+        cells, details["rows"], records, details["contradicted"], details["supported"], strict=True
+    ):
+        assert json.loads(cell["contradicted"]) == row["contradicted"] == record["contradicted"] == first
+        assert float(cell["supported"]) == row["supported"] == record["supported"] == second
+
+
+def test_compare_counts_contradicted_rows(accused, rows, run, tmp_path):
+    other = tmp_path / "other.jsonl"
+    jsonl.write(other, [{**row, "prediction": "Nobody came?"} for row in ROWS])
+    _, text, _ = run("compare", rows, str(other))
+    assert "contradicted" in text.splitlines()[2]
+    _, text, _ = run("compare", rows, str(other), "--json")
+    by_name = {system["name"]: system["contradicted"] for system in json.loads(text)["systems"]}
+    assert 0 in by_name["rows"]
+    assert by_name["other"] == []
+
+
+# Options of a project
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Writes ``[tool.mars]`` in a folder above the working folder."""
+
+    def write(text):
+        (tmp_path / "pyproject.toml").write_text(f"[tool.mars]\n{text}", "utf-8")
+        (tmp_path / "inside").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "inside")
+
+    return write
+
+
+def test_a_project_has_options(tiny_mini, project, rows, run):
+    project('variant = "fast"\nfail_under = 5\ncontext-column = "context"\nquiet = true\nmetrics = "bleu"\n')
+    code, text, error = run("score", rows)
+    assert code == 3
+    assert "variant:fast" in text
+    assert "pyproject.toml: --variant=fast --fail-under=5 --context-column=context --quiet" in error
+    code, text, _ = run("score", rows, "--variant", "plus", "--fail-under", "-9")
+    assert code == 0
+    assert "variant:plus" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("presett = 1", "has 'presett', which is an option of no command"),
+        ("preset = [1]", "is no value of the option --preset"),
+        ("preset = ", "is not TOML"),
+        ("fail-under = 'much'", "must be a finite number"),
+    ],
+)
+def test_wrong_options_of_a_project_are_named(text, fault, project, rows, run):
+    project(text)
+    code, _, error = run("score", rows)
+    assert code == 2
+    assert fault in error
+
+
+def test_other_projects_change_nothing(tiny_mini, tmp_path, monkeypatch, rows, run):
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'a'\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run("score", rows)
+    assert code == 0
+    assert "pyproject" not in error
