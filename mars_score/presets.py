@@ -26,7 +26,8 @@ class ModelSettings:
     )
 
 
-DEFAULT_PRESET = "base"
+# Of a variant: plus and fast were measured with mini; paper has the kinds of models of the paper.
+DEFAULT_PRESETS = {"plus": "mini", "fast": "mini", "paper": "base"}
 
 # Models are Hub ids, local folders, or names of mars_score.models.sources.KNOWN.
 PRESETS: dict[str, dict[str, str]] = {

@@ -40,7 +40,8 @@ class MarsScorer:
     Models are loaded when they are first needed and stay loaded until :meth:`free`.
 
     Args:
-        preset: which models: ``"mini"``, ``"medium"``, ``"base"`` (default), ``"paper"`` or ``"multilingual"``.
+        preset: which models: ``"mini"`` (default of ``plus`` and ``fast``), ``"medium"``, ``"base"`` (default of
+            ``paper``), ``"paper"`` or ``"multilingual"``.
         batch_size: infills that the language model generates together, at most; None: chosen from device and free
             memory.
         encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.
@@ -49,7 +50,7 @@ class MarsScorer:
             False: save nothing.
         progress: True: progress bars on standard error; a function: called as ``progress(stage, done, total)``,
             where a total of 0 is not known.
-        settings: any setting of :mod:`mars_score.settings`, by name, such as ``variant="plus"``.
+        settings: any setting of :mod:`mars_score.settings`, by name; ``variant`` is ``"plus"`` unless given.
 
     Raises:
         ValueError: an unknown preset or variant, or a value out of range or without effect; a learned head that is

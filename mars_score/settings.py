@@ -14,10 +14,10 @@ from mars_score.language import ENGLISH, check_language
 from mars_score.metrics.paper import PaperConfig
 from mars_score.metrics.plus import PlusConfig
 from mars_score.options import STRICT, Folder, make_config, option, options_of, unknown_name
-from mars_score.presets import DEFAULT_PRESET, PRESETS, ModelSettings, NumberType
+from mars_score.presets import DEFAULT_PRESETS, PRESETS, ModelSettings, NumberType
 
 Variant = Literal["paper", "plus", "fast"]
-DEFAULT_VARIANT: Variant = "paper"
+DEFAULT_VARIANT: Variant = "plus"
 CONFIGS: dict[str, type[PaperConfig | PlusConfig]] = {
     "paper": PaperConfig,
     "plus": PlusConfig,
@@ -58,7 +58,7 @@ class Settings:
         "follow from it.",
     )
     models: ModelSettings = ModelSettings()
-    config: PlusConfig | PaperConfig = PaperConfig()
+    config: PlusConfig | PaperConfig = PlusConfig()
 
     @property
     def used_models(self) -> tuple[str, ...]:
@@ -139,8 +139,8 @@ def resolve_settings(
 
     Args:
         preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment variable ``MARS_PRESET``, else
-            ``"base"``.
-        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``. The environment variable ``MARS_DTYPE``
+            that of the variant in :data:`mars_score.presets.DEFAULT_PRESETS`.
+        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"plus"``. The environment variable ``MARS_DTYPE``
             is the default of ``dtype`` for all three.
         trained: settings that a learned head was trained with; they replace those of preset and variant.
         overrides: any of :data:`SETTING_NAMES`; they replace all others.
@@ -149,10 +149,6 @@ def resolve_settings(
         ValueError: an unknown preset or variant, a value out of range, or a setting without effect.
         TypeError: an unknown setting.
     """
-    origin = "" if preset else "MARS_PRESET: "
-    preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESET
-    if not isinstance(preset, str) or preset not in PRESETS:
-        raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     for name in overrides:
         if name not in SETTING_NAMES:
             raise unknown_name("setting", name, [*ARGUMENTS, *SETTING_NAMES])
@@ -160,6 +156,10 @@ def resolve_settings(
     variant = variant if variant is not None else trained.get("variant", DEFAULT_VARIANT)
     if not isinstance(variant, str) or variant not in CONFIGS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(CONFIGS)}")
+    origin = "" if preset else "MARS_PRESET: "
+    preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESETS[variant]
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     defaults = {**PRESETS[preset], **CHANGES[variant], **trained}
     if dtype := os.environ.get("MARS_DTYPE"):
         if dtype not in get_args(NumberType):
@@ -188,7 +188,9 @@ def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> N
     for name, default in defaults.items():
         if name not in values:
             able = " or ".join(
-                repr(variant) for variant, config in CONFIGS.items() if name in config.__dataclass_fields__
+                repr(variant)
+                for variant, config in CONFIGS.items()
+                if name in {field.name for field in fields(config)}
             )
             raise ValueError(
                 f"{name} has no effect with variant {settings.variant!r}; it belongs to variant {able}"

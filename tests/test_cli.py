@@ -126,7 +126,7 @@ def test_scores_in_a_file(score, write, tmp_path):
     assert link.is_symlink()
     none = dict.fromkeys(Aspects._fields)
     assert jsonl.read(out) == [
-        {**row, "mars": score, "aspects": {**none, "reference": score}}
+        {**row, "mars": score, "aspects": {**none, "reference": score}, "contradicted": [], "supported": None}
         for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
     ]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
@@ -297,7 +297,9 @@ def test_help_lists_options_and_settings_once_and_an_example(command, monkeypatc
         assert re.search(rf"--{name.replace('_', '-')} .*\(default: {defaults[name]}\)", shown)
     assert ("reference_cosine" in shown) == (command == "meta")  # it names the metrics
     [example] = re.findall(r"^example: mars (.*)$", shown, flags=re.MULTILINE)
-    assert make_parser().parse_args(shlex.split(example)).command == command
+    parser, commands = make_parser()
+    assert parser.parse_args(shlex.split(example)).command == command
+    assert commands[command].format_help() == shown
 
 
 @pytest.mark.parametrize("policy", ["", "ACTIVE"])
@@ -479,7 +481,8 @@ BAD_USAGE = {
     "score FILE --sigma 2.5": "argument --sigma: invalid int value: '2.5'",
     "score FILE --workers 0": "argument --workers: must be an integer of at least 1, got '0'",
     "score FILE --preset huge": "unknown preset 'huge'; choose one of mini, medium, base",
-    "score FILE --max-mask-ratio 60": "max_mask_ratio must be less than or equal to 1, got 60",
+    "score FILE --variant paper --max-mask-ratio 60": "max_mask_ratio must be less than or equal to 1, got 60",
+    "score FILE --max-mask-ratio .4": "max_mask_ratio has no effect with variant 'plus'",
     "score FILE --variant plus --max-mask-ratio .4": "max_mask_ratio has no effect with variant 'plus'",
     "score FILE --variant paper --context-weight .4": "context_weight has no effect with variant 'paper'",
     "score FILE --variant paper --no-references": "variant 'paper' needs references",
@@ -488,9 +491,9 @@ BAD_USAGE = {
     "score FILE --reference-aggregation min": "argument --reference-aggregation: invalid choice: 'min' (",
     "score FILE --task story": "argument --task: invalid choice: 'story' (",
     "score FILE --pos-weights {": "argument --pos-weights: not JSON: Expecting",
-    "score FILE --pos-weights [1]": "pos_weights must be a mapping",
-    "score FILE --idf-corpus no/where": "idf_corpus must be a list of strings or a file (No such file",
-    f"score FILE --idf-corpus {os.devnull}": "idf_corpus ",
+    "score FILE --variant paper --pos-weights [1]": "pos_weights must be a mapping",
+    "score FILE --variant paper --idf-corpus no/a": "idf_corpus must be a list of strings or a file (No such file",
+    f"score FILE --variant paper --idf-corpus {os.devnull}": "idf_corpus ",
 }
 
 

@@ -186,3 +186,16 @@ def test_several_files(write, tmp_path):
     again = write([row(0)], "more/one.jsonl")
     with pytest.raises(ValueError, match=r"2 files are named one.*rename"):
         read_rated_sets([first, again])
+
+
+@pytest.mark.parametrize("field", ["group", "system", "id"])
+def test_names_of_labels_may_be_plural(write, field):
+    plural = [
+        {f"{name}s" if name == field else name: value for name, value in item.items()}
+        for item in map(row, range(3))
+    ]
+    assert read_rated_set(write(plural)) == read_rated_set(write(list(map(row, range(3)))))
+    both = [{**item, f"{field}s": "x"} for item in map(row, range(3))]
+    with pytest.raises(ValueError, match=rf"columns '{field}' and '{field}s'; name one with --{field}-column"):
+        read_rated_set(write(both))
+    assert read_rated_set(write(both), RatedColumns(**{field: field})).ids == ["item-0", "item-1", "item-2"]

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shlex
 from pathlib import Path
 
 import evaluate
@@ -13,6 +14,7 @@ import tiny_models
 
 import mars_metric
 import mars_score
+from mars_score.cli import main
 from mars_score.scorer import MarsScorer
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -53,10 +55,24 @@ def test_what_is_printed(heading, tiny_mini, capsys):
     assert re.fullmatch(PRINTED[heading], capsys.readouterr().out)
 
 
-def test_each_snippet_names_its_variant():
-    snippets = [block for heading in SECTIONS for block in blocks(heading) if "mini" in block]
-    assert len(snippets) > 10
-    assert all("variant" in snippet or '"plus"' in snippet for snippet in snippets)
+def test_in_a_build(tiny_mini, tmp_path, monkeypatch):
+    """The test, the options of a project and the commands of the action run, by what stands on the page."""
+    monkeypatch.chdir(tmp_path)
+    row = {"prediction": "She took the bus.", "reference": "She took the bus.", "context": "The car was old."}
+    Path("answers.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    names = run("In a build", ("threshold=0.3", "threshold=-9"))
+    assert names["ROWS"] == [row]
+    names["test_answer"](row)
+    names = run("In a build", ("threshold=0.3", "threshold=9"))
+    with pytest.raises(AssertionError, match=r"says .* of the reference"):
+        names["test_answer"](row)
+    [options] = blocks("In a build", "toml")
+    Path("pyproject.toml").write_text(options.replace("medium", "mini").replace("0.5", "-9"), "utf-8")
+    [action] = blocks("In a build", "yaml")
+    [command] = re.findall(r"run: (mars .*)", action)
+    assert main([*shlex.split(command)[1:], "--fail-under", "-9"]) == 0
+    assert json.loads(Path("scores.jsonl").read_text("utf-8")).keys() >= {"mars", "contradicted", "supported"}
+    assert main(["score", "answers.jsonl", "--fail-under", "9"]) == 3
 
 
 def test_gates(tiny_mini):
@@ -118,11 +134,11 @@ def test_ray(presets_as_they_are, tmp_path, monkeypatch, capsys):
 
 
 def test_explanations(presets_as_they_are, capsys):
-    """With the models of preset "mini"; the sentence that is denied is not said to be supported."""
+    """With the models of preset "mini"; the sentence that follows is not said to be contradicted."""
     run("Explanations")
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("  reference ") for line in lines)
-    assert not any(re.match(r"  supported .*: The bus was not late\.", line) for line in lines)
+    assert not any(re.match(r"  contradicted .*: She came by bus\.", line) for line in lines)
 
 
 # Evaluation frameworks: make recipes

@@ -7,7 +7,7 @@ import pytest
 from setting_values import GENERAL, PAPER, PLUS
 
 from mars_score.options import options_of
-from mars_score.presets import PRESETS
+from mars_score.presets import DEFAULT_PRESETS, PRESETS
 from mars_score.settings import CONFIGS, GROUPS, SETTING_NAMES, resolve_settings
 
 OPTIONS = {option.name: option for config in GROUPS.values() for option in options_of(config)}
@@ -52,8 +52,8 @@ def test_constants_of_the_variants():
         "sample_weight": 0.2,
         "likelihood_weight": 0.15,
         "repetition_penalty": 0.3,
-        "support_weight": 0.1,
-        "contradiction_penalty": 0.6,
+        "support_weight": 0.2,
+        "contradiction_penalty": 0.5,
         "context_words": 3.0,
         "likelihood_words": 20.0,
         "close_context": 0.7,
@@ -71,7 +71,10 @@ def test_constants_of_the_variants():
     for variant in (paper, plus):
         assert (variant["max_context_tokens"], variant["reference_aggregation"]) == (2048, "max")
         assert (variant["use_context"], variant["task"], variant["dtype"]) == (True, None, "float32")
-    assert resolve_settings() == resolve_settings("base", "paper")
+    assert DEFAULT_PRESETS == {"plus": "mini", "fast": "mini", "paper": "base"}
+    for variant, preset in DEFAULT_PRESETS.items():
+        assert resolve_settings(variant=variant) == resolve_settings(preset, variant)
+    assert resolve_settings() == resolve_settings("mini", "plus")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -84,8 +87,10 @@ def test_presets_name_models_only(preset, variant):
 
 
 def test_the_environment_names_the_preset(monkeypatch):
-    monkeypatch.setenv("MARS_PRESET", "mini")
-    assert resolve_settings() == resolve_settings("mini") != resolve_settings("base")
+    monkeypatch.setenv("MARS_PRESET", "medium")
+    for variant, preset in DEFAULT_PRESETS.items():
+        named = resolve_settings(variant=variant)
+        assert named == resolve_settings("medium", variant) != resolve_settings(preset, variant)
     monkeypatch.setenv("MARS_PRESET", "huge")
     with pytest.raises(
         ValueError, match=r"^MARS_PRESET: unknown preset 'huge'; choose one of mini, medium, base, paper"
@@ -107,7 +112,8 @@ def test_the_environment_names_the_number_type(monkeypatch):
 
 def test_single_settings_win():
     overrides = {"strip_urls_hashtags": False, "encoder": "mine", "use_context": False, "q": 1, "planner": "none"}
-    assert flat(resolve_settings("paper", **overrides)) == {**flat(resolve_settings("paper")), **overrides}
+    usual = flat(resolve_settings("paper", "paper"))
+    assert flat(resolve_settings("paper", "paper", **overrides)) == {**usual, **overrides}
 
 
 @pytest.mark.parametrize(
@@ -136,11 +142,10 @@ def by_name(table):
 # At the ends of their ranges, or of odd types; tests/setting_values.py has another value of each.
 GOOD = by_name(
     {
-        "max_mask_ratio plan_fusion context_weight": [0, 1, np.float64(0.5)],
+        "max_mask_ratio plan_fusion context_weight contradiction_penalty": [0, 1, np.float64(0.5)],
         "mask_ratio_step": [0.01, 0.6],
         "q": [1],
-        "likelihood_weight support_weight contradiction_penalty repetition_penalty sample_weight": [0, 10],
-        "log_p_weight": [0, 10],
+        "likelihood_weight support_weight repetition_penalty sample_weight log_p_weight": [0, 10],
         "context_words likelihood_words max_pmi": [0, 1000],
         "close_context": [-1, 0.999],
         "sigma": [0, np.int64(2)],
@@ -158,10 +163,9 @@ GOOD = by_name(
 )
 BAD = by_name(
     {
-        "max_mask_ratio plan_fusion context_weight": [-0.1, 1.1, "0.5"],
+        "max_mask_ratio plan_fusion context_weight contradiction_penalty": [-0.1, 1.1, "0.5"],
         "mask_ratio_step q": [0, -0.2, 1.1, "0.5"],
-        "likelihood_weight support_weight contradiction_penalty repetition_penalty": [-0.1, 10.1, "1"],
-        "sample_weight log_p_weight": [-0.1, 10.1, "1"],
+        "likelihood_weight support_weight repetition_penalty sample_weight log_p_weight": [-0.1, 10.1, "1"],
         "context_words likelihood_words max_pmi": [-1, "3"],
         "close_context": [-1.1, 1, "0.5"],
         "plan_norm_exponent": [-1, 10.1, "0.5"],
@@ -233,8 +237,8 @@ def test_settings_of_another_variant_are_refused(name, value):
         ),
         ({"max_pmi": 2, "variant": "fast"}, "max_pmi=2.* has no effect with likelihood_weight=0"),
         (
-            {"contradiction_penalty": 0.5, "variant": "fast", "entailment_model": None},
-            "contradiction_penalty=0.5 has no effect with entailment_model=None",
+            {"contradiction_penalty": 0.3, "variant": "fast", "entailment_model": None},
+            "contradiction_penalty=0.3 has no effect with entailment_model=None",
         ),
         (
             {"premise_words": 50, "variant": "fast", "entailment_model": None},
@@ -248,7 +252,7 @@ def test_settings_of_another_variant_are_refused(name, value):
 )
 def test_settings_without_effect_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        resolve_settings(**settings)
+        resolve_settings(**{"variant": "paper", **settings})
 
 
 def test_settings_that_one_other_gives_effect_are_taken():
@@ -265,7 +269,7 @@ def test_constants_of_variants_may_be_without_effect():
 
 def test_settings_are_frozen():
     weights = {"ADJ": 2.0}
-    settings = resolve_settings(idf_corpus=["a"], pos_weights=weights)
+    settings = resolve_settings(variant="paper", idf_corpus=["a"], pos_weights=weights)
     weights["ADJ"] = 9.0
     assert settings.config.pos_weights == {"ADJ": 2.0}
     with pytest.raises(dataclasses.FrozenInstanceError):

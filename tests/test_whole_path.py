@@ -98,6 +98,6 @@ def test_scores_are_those_of_the_plain_forms(folders, expected, preset, way, mon
 def test_few_references_for_idf_are_noticed(folders, few_references, count, settings, noticed):
     texts = [f"The baker opens shop number {number}." for number in range(10)]
     corpus = {name: texts[:size] for name, size in settings.items()}
-    scorer = MarsScorer(**folders, planner="none", max_mask_ratio=0.2, **corpus)
+    scorer = MarsScorer(variant="paper", **folders, planner="none", max_mask_ratio=0.2, **corpus)
     result = scorer.score(["Nobody came."] * count, texts[:count], [CONTEXT] * count)
     assert [Notice.FEW_DOCUMENTS in row.notices for row in result.row_scores] == [noticed] * count

@@ -9,10 +9,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from mars_score.cli import compare_command, meta_command, score_command, store_command, train_command
+from mars_score.cli.project import with_project_options
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.running import set_passive_omp_wait
 from mars_score.progress import hide_library_output
@@ -31,8 +32,8 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (see: {self.prog} --help)")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Make the parser of ``mars`` with all its commands."""
+def make_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Make the parser of ``mars``, and return it with those of its commands."""
     parser = Parser(
         prog="mars",
         description="MARS: scores generated text by human references and by the context it was written for.",
@@ -41,7 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (score_command, compare_command, meta_command, train_command, store_command):
         module.add_parser(commands)
-    return parser
+    return parser, commands.choices
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # The caller closed it, as in: mars score ... >&-
         return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
     try:
-        args = make_parser().parse_args(argv)
+        parser, commands = make_parser()
+        args = parser.parse_args(with_project_options(sys.argv[1:] if argv is None else argv, commands))
         code = args.run(args) or 0
         sys.stdout.flush()
     except SystemExit as stop:  # --help and --version exit.

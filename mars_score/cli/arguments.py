@@ -14,7 +14,7 @@ from typing import Any
 from mars_score.data.columns import Columns
 from mars_score.meta.sets import DEFAULT_NAMES, RatedColumns
 from mars_score.options import Option, options_of
-from mars_score.presets import DEFAULT_PRESET, PRESETS
+from mars_score.presets import DEFAULT_PRESETS, PRESETS
 from mars_score.settings import GROUPS, SETTING_NAMES
 
 OUT = (
@@ -183,7 +183,8 @@ def setting_groups() -> dict[str, list[Option]]:
 def _add_settings(group: Any, options: Iterable[Option]) -> None:
     """Add an option for each setting, and before the models the preset, which names them."""
     if group.title == "models":
-        text = f"all of them: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
+        usual = ", ".join(f"{name} for {variant}" for variant, name in DEFAULT_PRESETS.items())
+        text = f"all of them: {', '.join(PRESETS)} (default: MARS_PRESET, else {usual})"
         group.add_argument("--preset", metavar="NAME", default=argparse.SUPPRESS, help=text)
     for option in options:
         text = option.text

@@ -131,7 +131,7 @@ def _survey(args: argparse.Namespace) -> None:
         names = columns.found_in(file)
         names.examples(file)  # Its errors name the line.
         survey = survey_references(
-            MarsScorer(**{"variant": "plus", **scorer_arguments(args)}, progress=progress),
+            MarsScorer(**scorer_arguments(args), progress=progress),
             file.column(names.reference, remedy="") if names.reference else None,
             file.column(names.context, remedy="") if names.context else None,
             file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,

@@ -77,6 +77,8 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
             variant = self._options.setdefault("variant", config_name)
             if variant != config_name:
                 raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
+        elif not self._options.get("learned"):
+            self._options.setdefault("variant", "paper")  # The name is that of the paper's metric.
         _ = self._settings  # This refuses wrong options at once.
         of_evaluate = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
         super().__init__(config_name=config_name, **of_evaluate)

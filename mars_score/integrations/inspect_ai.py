@@ -15,12 +15,12 @@ def mars(**settings: Any) -> Scorer:
 
     Args:
         settings: ``context``, the field of ``metadata`` that holds the context; ``use_references``; arguments and
-            settings of :class:`mars_score.MarsScorer`. The variant is ``"plus"`` unless given.
+            settings of :class:`mars_score.MarsScorer`.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
     """
-    options = read_options({"variant": "plus", **settings})
+    options = read_options(settings)
 
     async def score(state: TaskState, target: Target) -> Score:
         row = state.output.completion, list(target), state.metadata

@@ -14,12 +14,12 @@ def mars_evaluator(name: str = "mars", **settings: Any) -> Callable[..., Evaluat
     Args:
         name: of the evaluation, whose value is the score and whose comment says why.
         settings: ``context``, the field of ``metadata`` that holds the context; ``use_references``; arguments and
-            settings of :class:`mars_score.MarsScorer`. The variant is ``"plus"`` unless given.
+            settings of :class:`mars_score.MarsScorer`.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
     """
-    options = read_options({"variant": "plus", **settings})
+    options = read_options(settings)
 
     def mars(*, output: Any, expected_output: Any = None, metadata: Any = None, **_: Any) -> Evaluation:
         judged = options.judge(output, expected_output, metadata or {}, where="metadata")

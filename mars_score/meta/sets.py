@@ -227,7 +227,18 @@ def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
 
 def _labels(file: RecordFile, columns: RatedColumns, field: str) -> list[str] | None:
     """Return a column of labels, or None if the user has not named it and no row has it."""
-    name = getattr(columns, field)
-    if name is None and not file.has(DEFAULT_NAMES[field]):
-        return None
-    return file.labels(name or DEFAULT_NAMES[field], remedy="give every row one")
+    name = getattr(columns, field) or _default_name(file, field)
+    return None if name is None else file.labels(name, remedy="give every row one")
+
+
+def _default_name(file: RecordFile, field: str) -> str | None:
+    """Return the name of a column that the user has not named, in the singular or the plural; None: there is none.
+
+    Raises:
+        ValueError: both are there.
+    """
+    single = DEFAULT_NAMES[field]
+    found = [name for name in (single, f"{single}s") if file.has(name)]
+    if len(found) > 1:
+        raise ValueError(f"{file.path} has columns {found[0]!r} and {found[1]!r}; name one with --{field}-column")
+    return found[0] if found else None

@@ -1,0 +1,73 @@
+"""A project's options: the table ``[tool.mars]`` of pyproject.toml, before those of the command line."""
+
+import argparse
+import shlex
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+FILE = "pyproject.toml"
+
+
+def project_file() -> Path | None:
+    """Return the pyproject.toml with a table ``[tool.mars]`` in the working folder or the nearest one above it."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        path = folder / FILE
+        if path.is_file():
+            return path if _table(path) else None
+    return None
+
+
+def with_project_options(argv: Sequence[str], parsers: Mapping[str, argparse.ArgumentParser]) -> list[str]:
+    """Put the options of the project before those of a command, and say so; those of the command line win.
+
+    Args:
+        argv: the command and its arguments.
+        parsers: of the commands, by name.
+
+    Raises:
+        ValueError: an option that no command has, or that has no such value.
+    """
+    path = project_file()
+    if path is None or not argv or argv[0] not in parsers:
+        return list(argv)
+    given = []
+    for key, value in _table(path).items():
+        name = f"--{key.replace('_', '-')}"
+        if not any(name in _options(parser) for parser in parsers.values()):
+            raise ValueError(f"{path}: [tool.mars] has {key!r}, which is an option of no command; see mars --help")
+        if action := _options(parsers[argv[0]]).get(name):
+            given += _as_argument(f"{path}: {key}", name, value, action)
+    if given:
+        print(f"mars: options of {path}: {shlex.join(given)}", file=sys.stderr)
+    return [argv[0], *given, *argv[1:]]
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    table = document.get("tool", {}).get("mars", {})
+    if not isinstance(table, dict):
+        raise ValueError(f"{path}: [tool.mars] must be a table of options")
+    return table
+
+
+def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    return parser._option_string_actions
+
+
+def _as_argument(where: str, name: str, value: Any, action: argparse.Action) -> list[str]:
+    """Return the argument that gives a value to an option."""
+    if isinstance(value, bool):
+        if not value and isinstance(action, argparse.BooleanOptionalAction):
+            return [name.replace("--", "--no-", 1)]
+        if action.nargs in (0, "?") or isinstance(action, argparse.BooleanOptionalAction):
+            return [name] if value else []
+    elif isinstance(value, (str, int, float)) and action.nargs != 0:
+        return [f"{name}={value}"]
+    raise ValueError(f"{where} = {value!r} is no value of the option {name}")
