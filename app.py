@@ -25,7 +25,7 @@ try:
     from mars_score.explanation import CSS as WORDS_CSS
     from space import limits
     from space.answer import Answerer
-    from space.layout import CSS, Handlers, build, theme
+    from space.layout import CSS, SCRIPT, Handlers, build, theme
     from space.questions import CHOICES, read_examples
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
@@ -51,6 +51,7 @@ def main() -> None:
     page.launch(
         theme=theme(),
         css_paths=[CSS, WORDS_CSS],
+        head=f"<script>{SCRIPT.read_text(encoding='utf-8')}</script>",
         footer_links=["api"],
         run_history=False,
         show_error=False,

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
+from mars_score.models.calls import ModelCalls
 from mars_score.progress import Progress
 from mars_score.results import MarsResult
 from mars_score.scorer import MarsScorer
+from mars_score.variants.plus_variant import token_recall, widened_tokens
 from space.limits import place_of
 from space.questions import VARIANT, Question
 
-# A question has its own notice on a blank context, and visitors cannot add documents.
-_NOT_SHOWN = {Notice.BLANK_CONTEXT, Notice.FEW_DOCUMENTS}
+# A question has its own notice on a blank context, visitors cannot add documents, and cards show contradictions.
+_NOT_SHOWN = {Notice.BLANK_CONTEXT, Notice.FEW_DOCUMENTS, Notice.CONTRADICTED}
 _log = logging.getLogger(__name__)
 
 
@@ -37,6 +39,7 @@ METRICS = {
     "MARS paper": ShownMetric("paper", "mostly 0 to 1; the paper's"),
     "BLEU": ShownMetric("bleu", "0 to 100; word sequences shared with the reference", full=100),
     "ROUGE-L": ShownMetric("rouge_l", "0 to 1; words shared in order"),
+    "BERTScore": ShownMetric("bertscore", "mostly 0 to 1; words near in meaning"),
 }
 
 
@@ -81,9 +84,11 @@ class Answer:
                 "candidate": self.question.candidates[index],
                 "index": index,
                 **{METRICS[name].key: scores[index] for name, scores in self.scores.items()},
-                "terms": [asdict(term) for term in self.plus.row_scores[index].terms],
+                "terms": [asdict(term) for term in row.terms],
+                "contradicted": row.contradicted,
+                "supported": row.aspects.supported,
             }
-            for index in self.order
+            for index, row in ((index, self.plus.row_scores[index]) for index in self.order)
         ]
         augmented = self.paper.row_scores[0].references if self.paper else ()
         return {
@@ -104,6 +109,23 @@ def quoted(text: str) -> str:
     start = " ".join(words[:5])[:50]
     more = "" if len(words) <= 5 and len(start) == len(" ".join(words)) else " …"
     return f"“{start.rstrip('.,;')}{more}”"
+
+
+def bert_scores(calls: ModelCalls, candidates: Sequence[str], references: Sequence[str]) -> list[float]:
+    """Compute BERTScore's F1 of candidates, each with the reference for which it is largest.
+
+    The token vectors are those of MARS plus, which come from the cache: means over two layers, without those of
+    special tokens.
+    """
+    encodings = calls.encode([*candidates, *references], tokens=True)
+    tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
+
+    def similarity(candidate: str, reference: str) -> float:
+        recall = token_recall(tokens[candidate], tokens[reference])
+        precision = token_recall(tokens[reference], tokens[candidate])
+        return 2 * precision * recall / ((precision + recall) or 1.0)
+
+    return [max(similarity(candidate, reference) for reference in references) for candidate in candidates]
 
 
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
@@ -128,7 +150,7 @@ class Answerer:
         self._prepared: dict[Question, Answer] = {}
 
     def answer(self, question: Question, progress: Progress | None = None) -> Answer:
-        """Score by MARS plus, the paper's MARS if asked for, and BLEU and ROUGE-L if there are references.
+        """Score by MARS plus, the paper's MARS if asked for, and other metrics if there are references.
 
         An exception of ``progress`` stops the work.
         """
@@ -137,6 +159,7 @@ class Answerer:
         rows = candidates, [references] * count if references else None, [question.context] * count
         samples = [question.samples] * count if question.samples else None
         scorer = MarsScorer(question.preset, variant=VARIANT, progress=progress, **question.settings)
+        calls = scorer.calls
         plus = scorer.score(*rows, samples=samples, tasks=question.task, explain=True)
         scores, paper = {"MARS plus": plus.scores}, None
         if question.paper:
@@ -147,6 +170,7 @@ class Answerer:
         if references:
             scores["BLEU"] = [sentence_bleu(text, references) for text in candidates]
             scores["ROUGE-L"] = [rouge_l(text, references) for text in candidates]
+            scores["BERTScore"] = bert_scores(calls, candidates, references)
         return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:

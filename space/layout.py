@@ -15,14 +15,25 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
 from space.answer import Answer, Answerer
 from space.limits import WAITING_CALLS, Refused, WorkLimit, place_of
-from space.pages import SCORING, WAITING, compared_page, hint_page, notices_page, problem_page, ranking_page
+from space.pages import (
+    OUTDATED,
+    SCORING,
+    WAITING,
+    compared_page,
+    hint_page,
+    notices_page,
+    problem_page,
+    ranking_page,
+)
 from space.questions import CHOICES, DEFAULTS, LIMITS, SCORER_SETTINGS, PageExample, Question, read_question
 
 CSS = Path(__file__).with_name("look.css")
+SCRIPT = Path(__file__).with_name("page.js")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
 _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context</h1>
 <p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
-the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
+the paper, BLEU, ROUGE-L and BERTScore.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p>
+</div>"""
 # Settings of gradio's events. All events that run models share one queue, where one runs at a time.
 _MODELS: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 _PAGE: dict[str, Any] = {
@@ -37,6 +48,9 @@ _ADD_PAPER = "Add the paper's MARS (up to a minute)"
 _PAPER_OFFERED = gr.update(visible=True, value=_ADD_PAPER, interactive=True)
 _PAPER_COMPUTING = gr.update(value="Computing the paper's MARS, up to a minute …", interactive=False)
 _HIDDEN = gr.update(visible=False)
+# JavaScript: give the inputs a ticket; go on only where the models are asked.
+_ASK = "(_, ...values) => mars.ask(values)"
+_FAIL_UNLESS_SCORING = f"ranking => {{ if (ranking !== {json.dumps(SCORING)}) throw Error('answered'); }}"
 _UNANSWERED = "The Space did not answer. Please press “Score” again in a moment."
 _log = logging.getLogger(__name__)
 
@@ -49,16 +63,28 @@ class Page(NamedTuple):
         ranking: the candidates with their scores.
         compared: references and infills of the paper's MARS.
         signature: the signature of the scores.
-        question: the question that was answered.
         paper: the button that adds the paper's MARS.
+        asked: the question that was answered; the server keeps it.
     """
 
     notices: Any = ""
     ranking: Any = WAITING
     compared: Any = ""
     signature: Any = ""
-    question: Any = None
     paper: Any = _HIDDEN
+    asked: Any = None
+
+    @property
+    def shown(self) -> list[Any]:
+        """Return all parts but what the server keeps."""
+        return list(self[:-1])
+
+
+class Asked(NamedTuple):
+    """A question, and the ticket that the browser gave to its inputs."""
+
+    question: Question
+    ticket: int = 0
 
 
 def message_of(error: Exception) -> str:
@@ -78,13 +104,27 @@ class Handlers:
         self._answerer = answerer
         self._limit = limit or WorkLimit()
 
-    def page(self, request: gr.Request, *values: Any) -> Page:
-        """Score the inputs of the page, in the order of :data:`VALUES`, or show why they are refused."""
+    def at_once(self, request: gr.Request, ticket: int | None, *values: Any) -> Page:
+        """Show what needs no model: why inputs are refused, a prepared answer, or else that they are being scored.
+
+        Args:
+            request: of the visitor.
+            ticket: the number that the browser gave to the inputs.
+            values: the inputs of the page, in the order of :data:`VALUES`.
+        """
         try:
-            settings = dict(zip(VALUES, values, strict=True))
-            context, *texts = (settings.pop(name) for name in ("context", *LIMITS))
-            question = read_question(context, *texts, settings=settings)
-            return show(self._answer(request, question))
+            question = _read(values)
+            if prepared := self._answerer.prepared(question):
+                return show(prepared, ticket)
+            self._limit.check(request)
+            return Page(ranking=SCORING)
+        except Exception as error:
+            return Page(ranking=problem_page(message_of(error)))
+
+    def page(self, request: gr.Request, ticket: int | None, *values: Any) -> Page:
+        """Score the inputs of the page, or show why they are refused; the arguments are as for :meth:`at_once`."""
+        try:
+            return show(self._answer(request, _read(values)), ticket)
         except Exception as error:
             return Page(ranking=problem_page(message_of(error)))
 
@@ -97,13 +137,16 @@ class Handlers:
         samples: list[str] | None = None,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
-        """Score candidates against references in a context, best first, with BLEU and ROUGE-L.
+        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and BERTScore.
 
         Without references the context alone counts, and there are no other metrics. The settings are "task", which
         says what the context is ("text", the default; "summary", a text to summarise; "dialogue", one turn per
         line; or "data"), "preset", which names the models, the package's "reference_aggregation" and
         "use_context", and "paper": true adds the paper's MARS. Samples are texts that a language model or another
-        system wrote for the context. Blank texts are left out; "index" counts the others from 0.
+        system wrote for the context. Blank texts are left out; "index" counts the others from 0. "contradicted"
+        has the sentences of a candidate that are contradicted, with "probability" and "premise", the text that
+        contradicts them; "supported" is the mean probability that the context of a summary says what its sentences
+        say, else null.
         """
         try:
             question = read_question(context, references, candidates, samples, settings=settings)
@@ -116,10 +159,10 @@ class Handlers:
         prepared = self._answerer.prepared(example)
         return show(prepared) if prepared else Page()
 
-    def paper(self, request: gr.Request, question: Question) -> Page:
+    def paper(self, request: gr.Request, asked: Asked) -> Page:
         """Add the paper's MARS to the answer that is shown, or warn why it cannot be added."""
         try:
-            return show(self._answer(request, replace(question, paper=True)))
+            return show(self._answer(request, replace(asked.question, paper=True)), asked.ticket)
         except Exception as error:
             gr.Warning(escape(message_of(error)), title="The paper's MARS")
             unchanged = dict.fromkeys(Page._fields, gr.skip())
@@ -132,11 +175,19 @@ class Handlers:
             return self._answerer.answer(question, progress)
 
 
-def show(answer: Answer) -> Page:
+def show(answer: Answer, ticket: int | None = None) -> Page:
     """Show an answer on the page."""
-    pages = notices_page(answer.notices), ranking_page(answer), compared_page(answer)
+    asked = Asked(answer.question, ticket or 0)
+    pages = notices_page(answer.notices), ranking_page(answer, asked.ticket), compared_page(answer)
     addable = bool(answer.question.references) and not answer.question.paper
-    return Page(*pages, answer.signature, answer.question, _PAPER_OFFERED if addable else _HIDDEN)
+    return Page(*pages, answer.signature, _PAPER_OFFERED if addable else _HIDDEN, asked)
+
+
+def _read(values: Sequence[Any]) -> Question:
+    """Read the inputs of the page, in the order of :data:`VALUES`; raise Refused as :func:`read_question` does."""
+    settings = dict(zip(VALUES, values, strict=True))
+    context, *texts = (settings.pop(name) for name in ("context", *LIMITS))
+    return read_question(context, *texts, settings=settings)
 
 
 # Layout
@@ -151,46 +202,57 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
         hint = gr.HTML(elem_id="mars-example-hint")
         with gr.Row(equal_height=False):
             with gr.Column(scale=5, elem_id="mars-inputs"):
-                texts = _inputs()
+                values = [*_inputs(), *_settings()]
                 button = gr.Button("Score", variant="primary", elem_id="mars-score")
-                values = [*texts, *_settings()]
             with gr.Column(scale=6, elem_id="mars-outputs"):
                 outputs = _outputs()
         filled = values[:-1]  # An example leaves the preset as it is.
-        starts = [button.click(partial(Page, ranking=SCORING), None, list(outputs), **_AT_ONCE)]
+        emptied = Page(ranking=SCORING).shown
+        starts = [
+            button.click(None, None, outputs.shown, js=_returning(*emptied, first="mars.look()"), **_AT_ONCE)
+        ]
         for example, button in zip(examples, buttons, strict=True):
-            starts.append(button.click(partial(_fill, example), None, [*filled, *outputs], **_AT_ONCE))
+            shown = _returning(*_values(example), *emptied)
+            starts.append(button.click(None, None, [*filled, *outputs.shown], js=shown, **_AT_ONCE))
         _score_after(starts, handlers, values, outputs)
-        gr.on([part.change for part in filled], None, filled, hint, js=_hint(examples), **_AT_ONCE)
+        gr.on([part.change for part in values], None, values, hint, js=_change(examples), **_AT_ONCE)
         if examples:
-            page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
+            arrived = page.load(partial(_arrive, handlers, examples[0]), None, [*filled, *outputs], **_AT_ONCE)
+            arrived.then(None, values, None, js="(...values) => mars.arrive(values)", **_AT_ONCE)
         gr.api(handlers.api, api_name="score", **_MODELS)
     return page.queue(max_size=WAITING_CALLS, api_open=False)
 
 
 def _score_after(starts: Sequence[Any], handlers: Handlers, values: list[Any], outputs: Page) -> None:
-    """Score after each of the events ``starts``, and add the paper's MARS after a click on its button."""
+    """Score after each of the events ``starts``, and add the paper's MARS after a click on its button.
+
+    What needs no model is shown at once, and does not wait in the queue.
+    """
+    ticket = gr.Number(visible=False, precision=0)
+    sent: dict[str, Any] = {"inputs": [ticket, *values], "outputs": list(outputs), "js": _ASK}
     for start in starts:
-        scored = start.then(handlers.page, values, list(outputs), **_SCORING)
-        scored.failure(None, None, outputs.ranking, js=_returning(problem_page(_UNANSWERED)), **_AT_ONCE)
+        at_once = start.then(handlers.at_once, **sent, **_AT_ONCE)
+        unanswered = at_once.success(None, outputs.ranking, None, js=_FAIL_UNLESS_SCORING, **_AT_ONCE)
+        scored = unanswered.success(handlers.page, **sent, **_SCORING, trigger_mode="multiple")
+        for event in (at_once, scored):
+            event.failure(None, None, outputs.ranking, js=_returning(problem_page(_UNANSWERED)), **_AT_ONCE)
     clicked = outputs.paper.click(None, None, outputs.paper, js=_returning(_PAPER_COMPUTING), **_AT_ONCE)
-    added = clicked.then(handlers.paper, outputs.question, list(outputs), **_SCORING)
+    added = clicked.then(handlers.paper, outputs.asked, list(outputs), **_SCORING)
     added.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
 
 
-def _returning(value: Any) -> str:
-    """Return a JavaScript function that gives a value to one output."""
-    return f"() => [{json.dumps(value)}]"
+def _returning(*values: Any, first: str = "") -> str:
+    """Return a JavaScript function that does what ``first`` says and gives values to the outputs."""
+    return f"() => {{ {first}; return {json.dumps(values)}; }}"
 
 
-def _hint(examples: Sequence[PageExample]) -> str:
-    """Return a JavaScript function that returns the hint of the example on the page, or an empty one."""
+def _change(examples: Sequence[PageExample]) -> str:
+    """Return a JavaScript function that marks what changed inputs concern, and returns the hint of an example."""
     hints = {
         json.dumps(_values(example), ensure_ascii=False, separators=(",", ":")): hint_page(example.hint)
         for example in examples
     }
-    names = ", ".join(VALUES[:-1])
-    return f"({names}) => [({json.dumps(hints)})[JSON.stringify([{names}])] ?? {json.dumps(hint_page(''))}]"
+    return f"(...values) => mars.change({json.dumps(hints)}, values)"
 
 
 def _inputs() -> list[Any]:
@@ -216,7 +278,8 @@ def _inputs() -> list[Any]:
 
 def _box(label: str, lines: int, max_lines: int, hint: str) -> Any:
     name = label.split(",")[0].lower()
-    return gr.Textbox(label=label, lines=lines, max_lines=max_lines, placeholder=hint, elem_id=f"mars-{name}")
+    options: dict[str, Any] = {"placeholder": hint, "elem_id": f"mars-{name}", "autoscroll": False}
+    return gr.Textbox(label=label, lines=lines, max_lines=max_lines, **options)
 
 
 def _settings() -> list[Any]:
@@ -244,6 +307,7 @@ def _settings() -> list[Any]:
 
 def _outputs() -> Page:
     """Lay out the parts of an answer."""
+    gr.HTML(OUTDATED, elem_id="mars-outdated")
     return Page(
         notices=gr.HTML(elem_id="mars-notices"),
         ranking=gr.HTML(WAITING, elem_id="mars-ranking"),
@@ -257,13 +321,8 @@ def _outputs() -> Page:
             buttons=["copy"],
             elem_id="mars-signature",
         ),
-        question=gr.State(),
+        asked=gr.State(),
     )
-
-
-def _fill(example: PageExample) -> list[Any]:
-    """Fill in the inputs of an example, and say that it is being scored."""
-    return [*_values(example), *Page(ranking=SCORING)]
 
 
 def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:

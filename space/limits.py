@@ -1,6 +1,7 @@
 """Limits on the size and number of requests, on computing time, and on what is logged about visitors."""
 
 import ipaddress
+import os
 import sys
 import threading
 import time
@@ -8,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import gradio as gr
 from starlette.responses import JSONResponse
@@ -18,7 +20,7 @@ BODY_BYTES = 200_000  # per request
 CALL_SECONDS = 120.0  # of computing for a single call
 WAITING_CALLS = 64  # in the queue; a refusal is better than a wait of many minutes
 
-ELSEWHERE = "On your own machine MARS has no such limit."
+ELSEWHERE = "In Python MARS has no such limit."
 
 
 class Refused(ValueError):  # noqa: N818
@@ -56,13 +58,41 @@ class Allowance:
             self._uses.append((self._clock(), address, amount))
 
 
-def address_of(host: str | None) -> str:
-    """Return the key that limits count by: the IPv4 address or the IPv6 /64 network, which one customer has."""
+def visitor_of(client: Any, host: str | None) -> str | None:
+    """Return the key that limits count by, or None for a visitor on this machine, who has none.
+
+    The key is the IPv4 address or the IPv6 /64 network, which one customer has. A visitor is on this machine if
+    the page is not on the Hub, and both the client's address and the host that the request names are of this
+    machine: those of a visitor behind a proxy on it are not, if the proxy passes them on.
+
+    Args:
+        client: address and port, or None if they are unknown.
+        host: the header "Host" of the request.
+    """
+    name = client[0] if client else None
+    if "SPACE_ID" not in os.environ and _is_here(name) and _is_here(_name_in(host)):
+        return None
     try:
-        address = ipaddress.ip_address(host or "")
+        address = ipaddress.ip_address(name or "")
     except ValueError:
-        return host or "unknown"
+        return name or "unknown"
     return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))
+
+
+def _is_here(name: str | None) -> bool:
+    """Tell whether the name or address of a machine is that of this one."""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _name_in(host: str | None) -> str | None:
+    """Return the name or address in a header "Host", without the port."""
+    try:
+        return urlsplit(f"//{host or ''}").hostname
+    except ValueError:
+        return None
 
 
 class Gate:
@@ -85,12 +115,15 @@ class Gate:
             return None
         if scope["path"].rstrip("/").endswith("/upload"):
             return JSONResponse({"detail": "This page takes no files."}, 403)
-        length = dict(scope["headers"]).get(b"content-length", b"")
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"")
         if not length.isdigit():
             return JSONResponse({"detail": "The request does not say how long it is."}, 411)
         if int(length) > BODY_BYTES:
             return JSONResponse({"detail": "The request is too large."}, 413)
-        address = address_of(scope["client"][0] if scope.get("client") else None)
+        address = visitor_of(scope.get("client"), headers.get(b"host", b"").decode("latin-1"))
+        if address is None:
+            return None
         try:
             self._requests.check(address)
         except Refused as error:
@@ -100,11 +133,19 @@ class Gate:
 
 
 class WorkLimit:
-    """Counts computing time by address, and stops calls that take too long."""
+    """Counts computing time by address, and stops calls that take too long; on this machine it does neither."""
 
     def __init__(self, allowance: Allowance | None = None, call_seconds: float = CALL_SECONDS) -> None:
         self._allowance = allowance or Allowance(2 * CALL_SECONDS, 600, "seconds of computing")
         self._call_seconds = call_seconds
+
+    def check(self, request: gr.Request | None) -> str | None:
+        """Return the key of a visitor, None on this machine; raise Refused if the address has used its time up."""
+        client = request.client if request else None
+        address = visitor_of(client and (client.host, client.port), request and request.headers.get("host"))
+        if address is not None:
+            self._allowance.check(address)
+        return address
 
     @contextmanager
     def count(self, request: gr.Request | None) -> Iterator[Progress]:
@@ -113,12 +154,11 @@ class WorkLimit:
         Raises:
             Refused: the address has used its time up; the progress function raises it if this call takes too long.
         """
-        address = address_of(request.client.host if request and request.client else None)
-        self._allowance.check(address)
+        address = self.check(request)
         start = time.monotonic()
 
         def report(stage: str, done: int, total: int) -> None:
-            if time.monotonic() - start > self._call_seconds:
+            if address is not None and time.monotonic() - start > self._call_seconds:
                 raise Refused(
                     f"This took longer than {self._call_seconds:g} seconds, and was stopped. Please send fewer or "
                     "shorter texts."
@@ -127,7 +167,8 @@ class WorkLimit:
         try:
             yield report
         finally:
-            self._allowance.charge(address, time.monotonic() - start)
+            if address is not None:
+                self._allowance.charge(address, time.monotonic() - start)
 
 
 def hide_texts() -> None:

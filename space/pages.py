@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
-from mars_score.explanation import LEGEND, match_page, verdict_page
+from mars_score.explanation import LEGEND, Explanation, match_page, verdict_page
 from mars_score.metrics.plus import TERMS
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, Infill, RowScore
 from space.answer import METRICS, Answer, quoted
 
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
+OUTDATED = '<p class="mars-problem">These results are of earlier inputs. Press “Score” to renew them.</p>'
 SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
+_MARK = '<b class="mars-mark">Contradicted</b>'
 
 
 def hint_page(hint: str) -> str:
@@ -24,12 +26,18 @@ def problem_page(message: str) -> str:
     return f'<div class="mars-empty mars-problem" role="alert">{escape(message)}</div>'
 
 
-def ranking_page(answer: Answer) -> str:
-    """Show the candidates as cards, best first; the first card is open."""
+def ranking_page(answer: Answer, ticket: int = 0) -> str:
+    """Show the candidates as cards, best first; the first card is open.
+
+    Args:
+        answer: what to show.
+        ticket: the number that the browser gave to the inputs; by it the page sees that they have changed since.
+    """
     cards = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
     meanings = " ".join(f"<b>{name}</b>: {METRICS[name].meaning}." for name in answer.scores)
     hint = f'<p class="mars-hint">Higher is better. {meanings}</p>'
-    return f'<p class="mars-headline">{headline(answer)}</p>{hint}<ol class="mars-ranking">{cards}</ol>'
+    first = f'<p class="mars-headline" data-ticket="{ticket:d}">{headline(answer)}</p>'
+    return f'{first}{hint}<ol class="mars-ranking">{cards}</ol>'
 
 
 def headline(answer: Answer) -> str:
@@ -63,20 +71,43 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _named(answer: Answer, index: int) -> str:
-    return f"<b>{escape(quoted(answer.question.candidates[index]))}</b>"
+    """Name a candidate, with a mark if one of its sentences is contradicted."""
+    mark = f" {_MARK}" if answer.plus.row_scores[index].verdicts else ""
+    return f"<b>{escape(quoted(answer.question.candidates[index]))}</b>{mark}"
 
 
 def _card(answer: Answer, index: int, place: int) -> str:
     """Show a candidate with its scores and, when the card is opened, their explanation."""
     plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
+    row, explanation = answer.plus.row_scores[index], answer.plus.explanations[index]
+    verdicts = "".join(map(verdict_page, row.verdicts))
+    why = f"{verdicts}{_sum(row)}{_explained(explanation)}"
     return (
-        f'<li><details class="mars-card" name="mars-card"{" open" if place == 1 else ""}>'
+        f'<li><details class="mars-card{" mars-denied" if verdicts else ""}" name="mars-card"'
+        f"{' open' if place == 1 else ''}>"
         f'<summary><span class="mars-place">{place}</span>'
-        f'<span class="mars-text">{escape(answer.question.candidates[index])}</span>{plus}{beside}</summary>'
-        f'<div class="mars-why">{_sum(answer.plus.row_scores[index])}{_explained(answer.plus, index)}</div>'
-        "</details></li>"
+        f'<span class="mars-text">{escape(answer.question.candidates[index])}</span>'
+        f"{_accusation(answer, index)}{plus}{beside}</summary>"
+        f'<div class="mars-why">{why}</div></details></li>'
     )
+
+
+def _accusation(answer: Answer, index: int) -> str:
+    """Show in a line which sentence of a candidate is contradicted and by what, or nothing; a long line is cut.
+
+    Of a candidate that is one sentence, the sentence is not repeated.
+    """
+    verdicts, candidate = answer.plus.row_scores[index].verdicts, answer.question.candidates[index]
+    if not verdicts:
+        return ""
+    first, *more = verdicts
+    source = "context" if answer.question.task == "summary" else "reference"
+    said = [f"by the {source}: “{escape(first.premise)}”"]
+    if first.sentence != candidate:
+        said.insert(0, f"{f'{len(verdicts)} sentences: ' if more else ''}“{escape(first.sentence)}”")
+    lines = "".join(f'<span class="mars-said">{part}</span>' for part in said)
+    return f'<span class="mars-accusation">{_MARK}{lines}</span>'
 
 
 def _score(name: str, scores: Sequence[float], index: int) -> str:
@@ -109,14 +140,12 @@ def _minus(number: str) -> str:
     return number.replace("-", "&minus;")
 
 
-def _explained(result: MarsResult, index: int) -> str:
-    """Show verdicts, the references' words by their matches, and the nearest sentence of the context."""
-    explanation = result.explanations[index]
+def _explained(explanation: Explanation) -> str:
+    """Show the references' words by their matches, and the nearest sentence of the context."""
     legend = LEGEND if any(match.words for match in explanation.matches) else ""
     coloured = [match_page(match) for match in explanation.matches if match.kind != "context"]
     nearest = [match_page(match) for match in explanation.matches if match.kind == "context"]
-    parts = [*map(verdict_page, explanation.verdicts), *coloured, legend, *nearest]
-    return f'<div class="mars-explained">{"".join(parts)}</div>'
+    return f'<div class="mars-explained">{"".join([*coloured, legend, *nearest])}</div>'
 
 
 def notices_page(notices: Sequence[str]) -> str:

@@ -18,14 +18,16 @@ from starlette.testclient import TestClient
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.metrics.plus import TERMS
-from mars_score.rows import TASKS, Term
+from mars_score.models.encoder import SentenceEncoder
+from mars_score.presets import PRESETS
+from mars_score.rows import TASKS, Aspects, Term, Verdict
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 from space import layout, limits, questions
 from space.answer import METRICS, Answerer
-from space.layout import VALUES, Handlers, build
-from space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
-from space.pages import compared_page, headline, ranking_page, ranks_of
+from space.layout import VALUES, Asked, Handlers, build
+from space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit, visitor_of
+from space.pages import SCORING, compared_page, headline, ranking_page, ranks_of
 from space.questions import (
     CHOICES,
     DEFAULTS,
@@ -42,17 +44,24 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "space.json"
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 STORY = "It had been raining for three days."
+TICKET = 7
+VERDICT = Verdict("It was <dry>.", "contradicted", 0.95, "It was not <dry>.")
 
 
-def visitor(address="203.0.113.1", session="any"):
-    return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=address))
+def visitor(address="203.0.113.1", session="any", host="mars.example"):
+    client = SimpleNamespace(host=address, port=1)
+    return SimpleNamespace(session_hash=session, client=client, headers={"host": host})
 
 
 def typed(context, references, candidates, **others):
-    """The values of the page."""
+    """A ticket, and the values of the page."""
     texts = {"context": context, "references": references, "candidates": candidates, "samples": ""}
     values = DEFAULTS | texts | others
-    return [values[name] for name in VALUES]
+    return [TICKET, *(values[name] for name in VALUES)]
+
+
+def handler_index(page, handler):
+    return next(index for index, event in page.fns.items() if event.fn == handler)
 
 
 @pytest.fixture
@@ -116,8 +125,8 @@ def test_defaults_are_those_of_the_package(handlers):
     assert question.task == TASKS[0] == "text"
     examples = read_examples(EXAMPLES)
     page = build(handlers, examples)
-    score = next(event for event in page.fns.values() if event.fn == handlers.page)
-    controls = dict(zip(VALUES, score.inputs, strict=True))
+    score = page.fns[handler_index(page, handlers.page)]
+    controls = dict(zip(VALUES, score.inputs[1:], strict=True))
     assert {name: controls[name].value for name in VALUES if name in DEFAULTS}.items() <= DEFAULTS.items()
     assert [value for _, value in controls["task"].choices] == list(TASKS)
     assert [value for _, value in controls["preset"].choices] == list(CHOICES)
@@ -219,6 +228,45 @@ def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
         Handlers(Answerer(), WorkLimit(call_seconds=0)).api("c", ["a"], ["not yet scored"], request=visitor())
 
 
+@pytest.mark.parametrize(
+    ("client", "host", "key"),
+    [
+        ("127.0.0.1", "127.0.0.1:7860", None),
+        ("127.0.0.1", "localhost:7860", None),
+        ("::1", "[::1]:7860", None),
+        ("127.0.0.1", "mars.example", "127.0.0.1"),
+        ("127.0.0.1", "[::1", "127.0.0.1"),
+        ("127.0.0.1", None, "127.0.0.1"),
+        ("203.0.113.1", "localhost", "203.0.113.1"),
+        ("localhost.example", "localhost", "localhost.example"),
+    ],
+)
+def test_only_a_visitor_on_this_machine_has_no_key(client, host, key, monkeypatch):
+    assert visitor_of((client, 1), host) == key
+    monkeypatch.setenv("SPACE_ID", "owner/space")
+    assert visitor_of((client, 1), host) is not None
+    assert visitor_of(None, host) == "unknown"
+
+
+def test_on_this_machine_only_sizes_are_limited(monkeypatch):
+    gate = Gate(PlainTextResponse("fine"), Allowance(1, 60, "requests"))
+
+    def status(content=b"", **headers):
+        client = TestClient(gate, base_url="http://127.0.0.1:7860", client=("127.0.0.1", 1))
+        return client.post("/gradio_api/queue/join", content=content, headers=headers).status_code
+
+    assert [status() for _ in range(3)] == [200] * 3
+    assert status(b"x" * (BODY_BYTES + 1)) == 413
+    here = visitor("127.0.0.1", host="localhost:7860")
+    limit = WorkLimit(Allowance(0.001, 60, "seconds of computing"), call_seconds=0)
+    for number in range(2):
+        page = Handlers(Answerer(), limit).page(here, *typed("c", "a", f"x {number}"))
+        assert "mars-card" in page.ranking
+    assert "5,001 characters" in Handlers(Answerer(), limit).page(here, *typed("c" * 5_001, "a", "x")).ranking
+    monkeypatch.setenv("SPACE_ID", "owner/space")
+    assert [status() for _ in range(2)] == [200, 429]
+
+
 @contextmanager
 def serving(handlers):
     """Serve a page on a real server; yield a client of its API."""
@@ -250,10 +298,12 @@ def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
         def answer(self, question, progress):
             raise RuntimeError(question.context)
 
-    with serving(Handlers(Broken())) as client:
+    handlers = Handlers(Broken())
+    with serving(handlers) as client:
         event = ask(client, "a secret").json()["event_id"]
         assert "event: error" in client.get(f"call/score/{event}").text
-        radio = {"data": typed("a secret", "a", "x", task="a secret"), "fn_index": 1, "session_hash": "s"}
+        index = handler_index(build(handlers, []), handlers.page)
+        radio = {"data": typed("a secret", "a", "x", task="a secret"), "fn_index": index, "session_hash": "s"}
         assert client.post("queue/join", json=radio).status_code == 200
         assert "process_completed" in client.get("queue/data", params={"session_hash": "s"}).text
     logged = caplog.text + "".join(capfd.readouterr())
@@ -268,13 +318,16 @@ def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
 def test_the_papers_mars_is_a_rival():
     scored = answer("x y", "a b c", context=STORY, paper=True)
     direct = MarsScorer(PRESET, variant="paper").score(["x y", "a b c"], ["a b c"] * 2, [STORY] * 2)
-    assert list(scored.scores) == list(METRICS) == ["MARS plus", "MARS paper", "BLEU", "ROUGE-L"]
+    assert list(scored.scores) == list(METRICS) == ["MARS plus", "MARS paper", "BLEU", "ROUGE-L", "BERTScore"]
     assert scored.scores["MARS paper"] == pytest.approx(direct.scores)
     assert scored.signature.splitlines()[1] == str(direct.signature)
     data = json.loads(json.dumps(scored.to_dict()))
     assert [line["candidate"] for line in data["ranking"]] == ["a b c", "x y"]
     for line in data["ranking"]:
-        assert set(line) == {"candidate", "index", "mars", "paper", "bleu", "rouge_l", "terms"}
+        assert set(line) == {
+            *("candidate", "index", "mars", "paper", "bleu", "rouge_l", "bertscore"),
+            *("terms", "contradicted", "supported"),
+        }
         assert sum(term["weight"] * term["value"] for term in line["terms"]) == pytest.approx(line["mars"])
         assert line["paper"] == direct.scores[line["index"]]
     assert data["augmented"][0]["reference"] == "a b c"
@@ -289,6 +342,87 @@ def test_idf_of_the_papers_mars_is_counted_over_given_documents():
     direct = MarsScorer(PRESET, variant="paper", idf_corpus=documents).score(["x y"], ["a b c"], [STORY])
     assert scored.scores == direct.scores
     assert str(scored.signature) == str(direct.signature) != str(Answerer().answer(question).paper.signature)
+
+
+def test_bertscore_is_f1_of_the_token_vectors():
+    """For several references that of the nearest, whose recall is the term of MARS plus."""
+    scored = answer("a b x", "a b c", references=("y", "a b c"))
+    calls = MarsScorer(PRESET, variant="plus").calls
+    encoded = calls.encode(["a b x", "a b c"], tokens=True)
+    cosines = encoded["a b x"].tokens @ encoded["a b c"].tokens.T
+    precision, recall = cosines.max(axis=1).mean(), cosines.max(axis=0).mean()
+    assert scored.plus.row_scores[0].terms[0].value == pytest.approx(recall)
+    assert scored.scores["BERTScore"] == pytest.approx([2 / (1 / precision + 1 / recall), 1])
+    assert "BERTScore" not in answer("a", references=()).scores
+    assert "BERTScore</span>" in ranking_page(scored)
+
+
+def test_bertscore_encodes_no_text_anew(monkeypatch, named_models):
+    monkeypatch.setitem(PRESETS, PRESET, {name: path for name, path in named_models.items() if name != "dtype"})
+    encoded, encode = [], SentenceEncoder.encode
+
+    def counted(self, texts, *, tokens=False):
+        texts = list(texts)
+        encoded.extend(texts if tokens else ())
+        return encode(self, texts, tokens=tokens)
+
+    monkeypatch.setattr(SentenceEncoder, "encode", counted)
+    scored = answer("a b x", "a b c", references=("a c", "b"))
+    assert scored.scores["BERTScore"]
+    assert sorted(encoded) == ["a b c", "a b x", "a c", "b"]
+
+
+# Contradictions
+
+
+def accused(scored, index=0, verdicts=(VERDICT,)):
+    """The answer with verdicts on a candidate."""
+    rows = list(scored.plus.row_scores)
+    rows[index] = replace(rows[index], verdicts=verdicts, aspects=Aspects(supported=0.25))
+    return replace(scored, plus=replace(scored.plus, row_scores=tuple(rows)))
+
+
+def cards_of(page):
+    """Of each card the closed part and what is shown when it is opened, best first."""
+    return re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", page)
+
+
+def test_a_contradicted_candidate_is_marked_wherever_it_is_named():
+    scored = accused(answer("a b c. It was <dry>.", "x"))
+    assert scored.order == [0, 1]
+    [(closed, opened), (other, other_opened)] = cards_of(ranking_page(scored))
+    assert ">Contradicted</b>" in closed
+    line = re.sub("<[^>]+>", " ", closed[closed.index("mars-accusation") :]).split("MARS plus")[0]
+    assert "“It was &lt;dry&gt;.”  by the reference: “It was not &lt;dry&gt;.”" in line
+    assert opened.index("contradicted 0.95") < opened.index("mars-terms")
+    assert "It was &lt;dry&gt;." in opened
+    assert "by: It was not &lt;dry&gt;." in opened
+    assert "ontradicted" not in other + other_opened
+    assert re.search(
+        r"MARS plus puts <b>“a b c[^<]*</b> <b class=\"mars-mark\">Contradicted</b> first", headline(scored)
+    )
+    assert "Contradicted" not in ranking_page(answer("a b c. It was <dry>.", "x"))
+    assert ranking_page(scored).count("mars-denied") == 1
+
+
+def test_the_line_names_the_source_and_repeats_no_whole_candidate():
+    scored = accused(answer("It was <dry>.", task="summary", context=STORY))
+    [(closed, _)] = cards_of(ranking_page(scored))
+    assert closed.count("It was &lt;dry&gt;.") == 1
+    assert "by the context: “It was not" in closed
+    twice = accused(answer("It was <dry>. All left."), verdicts=(VERDICT, replace(VERDICT, sentence="All left.")))
+    [(closed, opened)] = cards_of(ranking_page(twice))
+    assert "2 sentences: “It was &lt;dry&gt;.”" in closed
+    assert opened.count("contradicted 0.95") == 2
+
+
+def test_the_api_says_what_is_contradicted_and_supported():
+    data = json.loads(json.dumps(accused(answer("a b c", "x")).to_dict()))
+    assert [line["contradicted"] for line in data["ranking"]] == [
+        [{"sentence": "It was <dry>.", "probability": 0.95, "premise": "It was not <dry>."}],
+        [],
+    ]
+    assert [line["supported"] for line in data["ranking"]] == [0.25, None]
 
 
 @pytest.mark.parametrize(
@@ -365,7 +499,7 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert page.ranking.count("<li>") == 2
     assert "MARS paper" not in page.ranking
     assert page.paper["visible"]
-    page = handlers.paper(visitor(), page.question)
+    page = handlers.paper(visitor(), page.asked)
     assert page.notices.count("<li>") == 1  # That the IDF is over few references is no news to a visitor.
     assert "MARS paper" in page.ranking
     assert "masked</small>" in page.compared
@@ -426,9 +560,33 @@ def test_a_refusal_leaves_nothing_of_an_earlier_answer(handlers):
     assert (page.notices, page.compared, page.signature, page.paper["visible"]) == ("", "", "", False)
 
 
+def test_what_needs_no_model_is_shown_at_once(handlers):
+    """Refusals and prepared answers, which do not wait in the queue; all else is being scored."""
+    page = build(handlers, [])
+    assert not page.fns[handler_index(page, handlers.at_once)].queue
+    assert page.fns[handler_index(page, handlers.page)].queue is not False
+    assert "at least one candidate" in handlers.at_once(visitor(), *typed("", "", "")).ranking
+    assert "a context, references, or both" in handlers.at_once(visitor(), *typed("", "", "x")).ranking
+    assert handlers.at_once(visitor(), *typed("c", "a", "x")).ranking == SCORING
+    used = Allowance(1, 60, "seconds of computing")
+    used.charge("203.0.113.1")
+    answerer = Answerer()
+    answerer.prepare([read_question("c", "a", "x")])
+    handlers = Handlers(answerer, WorkLimit(used))
+    assert "mars-card" in handlers.at_once(visitor(), *typed("c", "a", "x")).ranking
+    assert "wait" in handlers.at_once(visitor(), *typed("c", "a", "y")).ranking
+
+
+def test_an_answer_has_the_ticket_of_its_inputs(handlers):
+    page = handlers.page(visitor(), *typed(STORY, "a b", "x"))
+    assert f'data-ticket="{TICKET}"' in page.ranking
+    assert f'data-ticket="{TICKET}"' in handlers.paper(visitor(), page.asked).ranking
+    assert 'data-ticket="0"' in ranking_page(answer("x"))
+
+
 def test_where_the_papers_mars_is_refused_the_ranking_stays(handlers):
     with pytest.warns(UserWarning, match="all references together"):
-        page = handlers.paper(visitor(), Question("c", ("r" * 500,), ("x",)))
+        page = handlers.paper(visitor(), Asked(Question("c", ("r" * 500,), ("x",))))
     assert page.ranking == gr.skip()
     assert page.paper["interactive"]
 

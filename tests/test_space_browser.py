@@ -99,6 +99,11 @@ def score(page, context, references, candidates):
     page.wait_for_selector("#mars-ranking .mars-headline:not([data-old])")
 
 
+def chosen(page):
+    """The titles of the examples that are marked."""
+    return page.locator("#mars-examples button[aria-pressed=true]").all_inner_texts()
+
+
 def cards(page):
     return page.locator(".mars-card .mars-text").all_inner_texts()
 
@@ -130,6 +135,90 @@ def test_a_hint_goes_with_its_example(page):
     page.wait_for_selector("#mars-example-hint", state="hidden")
 
 
+def test_the_example_on_the_page_is_marked(page):
+    page.wait_for_selector("#mars-examples button[aria-pressed=true]")
+    assert chosen(page) == [EXAMPLES[0].title]
+    choose(page, EXAMPLES[1])
+    assert chosen(page) == [EXAMPLES[1].title]
+    button = page.get_by_role("button", name=EXAMPLES[1].title)
+    looks = [
+        one.evaluate("one => getComputedStyle(one).boxShadow") for one in (button, page.locator("#mars-paper"))
+    ]
+    assert looks[0] != looks[1]
+    page.fill("#mars-references textarea", "Something else.")
+    page.wait_for_selector("#mars-examples:not(:has([aria-pressed=true]))")
+    page.fill("#mars-references textarea", EXAMPLES[1].question.references[0])
+    page.wait_for_selector("#mars-examples button[aria-pressed=true]")
+    assert chosen(page) == [EXAMPLES[1].title]
+
+
+def test_results_of_earlier_inputs_are_marked_until_they_are_renewed_or_right_again(page):
+    context = page.input_value("#mars-context textarea")
+    for selector, text, before in (("context", "Something else.", context), ("samples", "A sample.", "")):
+        if selector == "samples":
+            page.click("#mars-settings .label-wrap")
+        page.fill(f"#mars-{selector} textarea", text)
+        page.wait_for_selector("#mars-outdated:has-text('Press “Score”')")
+        assert "grayscale" in page.evaluate("getComputedStyle(document.querySelector('#mars-ranking')).filter")
+        assert not page.is_visible("#mars-paper")
+        page.fill(f"#mars-{selector} textarea", before)
+        page.wait_for_selector("#mars-outdated", state="hidden")
+    page.fill("#mars-context textarea", "Something else.")
+    page.wait_for_selector("#mars-outdated")
+    page.click("#mars-score")
+    page.wait_for_selector("#mars-ranking .mars-headline:not([data-ticket='0'])")
+    assert not page.is_visible("#mars-outdated")
+    page.check("#mars-task input[value=data]")
+    page.wait_for_selector("#mars-outdated")
+    choose(page, EXAMPLES[1])
+    assert not page.is_visible("#mars-outdated")
+    assert page.evaluate("getComputedStyle(document.querySelector('#mars-ranking')).filter") == "none"
+
+
+def test_an_answer_that_comes_late_is_marked_as_of_earlier_inputs(page):
+    waiting = []
+    page.route("**/queue/join*", lambda route: waiting.append(route))
+    fill(page, "Jane's car broke down.", "She went by bus.", "She took the bus.")
+    page.click("#mars-score")
+    page.wait_for_selector("#mars-ranking .mars-busy")
+    while not waiting:
+        page.wait_for_timeout(50)
+    page.fill("#mars-candidates textarea", "She drove.")
+    waiting[0].continue_()
+    page.wait_for_selector("#mars-ranking .mars-headline")
+    assert cards(page) == ["She took the bus."]
+    page.wait_for_selector("#mars-outdated")
+
+
+def test_a_contradiction_is_marked(page):
+    [example] = [one for one in EXAMPLES if one.title == "A contradiction"]
+    choose(page, example)
+    assert page.locator(".mars-card .mars-mark").all_inner_texts() == ["Contradicted"]
+    card = page.locator(".mars-card", has=page.locator(".mars-mark"))
+    assert card.get_attribute("open") is None
+    line = card.locator(".mars-accusation")
+    assert example.question.references[0] in line.inner_text()
+    assert line.bounding_box()["height"] < 30
+    assert "Contradicted" in page.inner_text(".mars-headline")  # BLEU puts it first.
+    card.locator("summary").click()
+    verdict = card.locator(".mars-verdict").inner_text()
+    assert example.question.candidates[0] in verdict
+    assert example.question.references[0] in verdict
+
+
+def test_what_opens_has_one_kind_of_marker(page):
+    """Cards, the table of the paper's MARS, and gradio's accordion."""
+    parts = [".mars-card:not([open]) > summary", ".mars-compared > summary", "#mars-settings .label-wrap"]
+    look = """part => ['content', 'color', 'fontSize'].map(
+        name => getComputedStyle(document.querySelector(part), '::after')[name])"""
+    assert len({tuple(page.evaluate(look, part)) for part in parts}) == 1
+    assert not page.is_visible("#mars-settings .label-wrap > .icon")
+    for part in parts:
+        closed = page.locator(part).first.element_handle()
+        closed.click()
+        assert closed.evaluate("part => getComputedStyle(part, '::after').content") == '"▾"'
+
+
 def test_one_card_is_open_at_a_time(page):
     opened = page.locator(".mars-card[open] .mars-place")
     assert opened.all_inner_texts() == ["1"]
@@ -148,7 +237,11 @@ def test_the_inputs_stay_in_sight(page):
 
 
 def test_a_refusal_takes_the_place_of_an_earlier_answer(page):
-    """An empty form is told what is missing; nothing of an earlier answer stays, and gradio shows no error."""
+    """An empty form is told what is missing, before it waits in the queue; nothing of an earlier answer stays.
+
+    Gradio shows no error.
+    """
+    page.route("**/queue/join*", lambda route: None)
     fill(page, "", "", "")
     page.click("#mars-score")
     page.wait_for_selector("#mars-ranking .mars-problem:has-text('candidate')")
@@ -161,6 +254,7 @@ def test_a_refusal_takes_the_place_of_an_earlier_answer(page):
 
 def test_nothing_of_an_earlier_answer_is_shown_while_texts_are_scored(page):
     page.route("**/queue/join*", lambda route: None)  # the answer never comes
+    page.fill("#mars-context textarea", "Something else.")
     page.click("#mars-score")
     page.wait_for_selector("#mars-ranking .mars-busy")
     assert page.locator(".mars-headline").count() == 0
@@ -171,6 +265,7 @@ def test_where_the_queue_refuses_the_page_says_so(page):
     page.route(
         "**/queue/join*", lambda route: route.fulfill(status=503, body=full, content_type="application/json")
     )
+    page.fill("#mars-context textarea", "Something else.")
     page.click("#mars-score")
     page.wait_for_selector("#mars-ranking .mars-problem:has-text('again')")
 
@@ -238,6 +333,36 @@ def test_it_fits_a_phone(page):
     assert first["y"] + first["height"] < 844  # the first result is on the first screen
     assert first["y"] < page.locator("#mars-paper, #mars-compared").first.bounding_box()["y"]
     assert page.evaluate("getComputedStyle(document.querySelector('#mars-inputs')).position") == "static"
+    button = page.locator("#mars-score").bounding_box()
+    result = page.locator(".mars-headline").bounding_box()
+    assert 0 < result["y"] - button["y"] - button["height"] < 40
+
+
+def test_on_a_phone_lines_are_whole_and_results_come_into_sight(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector(PAPER)
+    lines = """box => {
+        const style = getComputedStyle(box);
+        return [box.clientHeight / parseFloat(style.lineHeight), style.paddingTop, style.paddingBottom];
+    }"""
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 844})
+        fill(
+            page, "A long line, which goes on and on, and on again. " * 40, "She went by bus.", "She drove.\n" * 20
+        )
+        for name in ("context", "references", "candidates"):
+            count, *padding = page.locator(f"#mars-{name} textarea").evaluate(lines)
+            assert count == pytest.approx(round(count), abs=0.1), name
+            assert count >= 1
+            assert padding == ["0px", "0px"]  # or a part of the next line would show in it
+    page.set_viewport_size({"width": 390, "height": 844})
+    score(page, "Jane's car broke down on Monday.", "She went by bus.", "She took the bus.\nShe drove.")
+    page.wait_for_function("Math.abs(document.querySelector('#mars-outputs').getBoundingClientRect().top) < 30")
+    choose(page, EXAMPLES[1])
+    for opened in page.locator(".mars-card:not([open]) summary").element_handles():
+        opened.click()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_the_api(space):
@@ -248,7 +373,25 @@ def test_the_api(space):
     terms = {term["name"] for term in answer["ranking"][0]["terms"]}
     assert terms == {"references", "likelihood", "repetition", "contradiction"}
     assert answer["ranking"][0]["paper"] > answer["ranking"][1]["paper"]
+    assert answer["ranking"][0]["bertscore"] > answer["ranking"][1]["bertscore"]
     assert answer["augmented"][0]["augmentations"]
+
+
+def test_the_api_says_what_is_contradicted(space):
+    [question] = [one.question for one in EXAMPLES if one.title == "A contradiction"]
+    texts = question.context, list(question.references), list(question.candidates)
+    ranking = client(space[0]).predict(*texts, api_name="/score")["ranking"]
+    contradicted = {line["index"]: line["contradicted"] for line in ranking}
+    [verdict] = contradicted.pop(0)
+    assert (verdict["sentence"], verdict["premise"]) == (question.candidates[0], question.references[0])
+    assert 0.9 <= verdict["probability"] <= 1
+    assert list(contradicted.values()) == [[], []]
+    assert [line["supported"] for line in ranking] == [None] * 3
+
+
+def test_on_this_machine_there_is_no_limit_of_requests(space):
+    here = httpx.Client(base_url=f"{space[0]}/gradio_api/", timeout=60)
+    assert {here.post("queue/join", json={}).status_code for _ in range(100)} & {429} == set()
 
 
 @pytest.mark.parametrize("change", [{"candidates": [[["x"]]]}, {"settings": ["paper"]}])

@@ -1,4 +1,4 @@
-"""The examples of the Space are ranked as they say, by the models that it offers."""
+"""The examples of the Space are ranked and marked as they say, by the models that it offers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +11,48 @@ from space.questions import CHOICES, read_examples
 EXAMPLES = Path(__file__).parent.parent / "examples" / "space.json"
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
-@pytest.mark.parametrize("preset", CHOICES)
-def test_no_example_is_ranked_wrongly_without_a_word(presets_as_they_are, store_with_mini, preset):
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning"),
+    pytest.mark.usefixtures("presets_as_they_are", "store_with_mini"),
+    pytest.mark.parametrize("preset", CHOICES),
+]
+
+
+def test_no_example_is_ranked_wrongly_without_a_word(preset):
     """The one that says so is ranked wrongly indeed."""
     for example in read_examples(EXAMPLES):
         scored = Answerer().answer(replace(example.question, preset=preset))
         assert example.is_right(scored.plus.scores) != example.fails, example.title
+
+
+def contradicted(scored):
+    return [
+        text for text, row in zip(scored.question.candidates, scored.plus.row_scores, strict=True) if row.verdicts
+    ]
+
+
+def test_what_is_marked_is_what_the_hints_say(preset):
+    marked = {"A contradiction": ["The council rejected"], "A wrong number": ["A fire in the Kelmouth"]}
+    if preset == "medium":
+        marked["No reference"] = ["The builders refuse"]
+    for example in read_examples(EXAMPLES):
+        found = contradicted(Answerer().answer(replace(example.question, preset=preset)))
+        expected = marked.get(example.title, [])
+        assert len(found) == len(expected), example.title
+        assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_the_contradiction_costs_half_of_the_score(preset):
+    [example] = [one for one in read_examples(EXAMPLES) if one.title == "A contradiction"]
+    row = Answerer().answer(replace(example.question, preset=preset)).plus.row_scores[0]
+    [lost] = [term.value * term.weight for term in row.terms if term.name == "contradiction"]
+    assert lost == pytest.approx(-row.score)
+
+
+def test_the_wrong_number_in_a_summary(preset):
+    """Preset medium marks it, and preset mini puts it first."""
+    [example] = [one for one in read_examples(EXAMPLES) if one.title == "A wrong number"]
+    scored = Answerer().answer(replace(example.question, preset=preset, task="summary"))
+    assert len(contradicted(scored)) == (preset == "medium")
+    assert example.is_right(scored.plus.scores) == (preset == "medium")
