@@ -20,6 +20,7 @@ from mars_score.cli import main as mars
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+FILES = re.compile(r"in this `([\w.]+)`:\n\n```jsonl\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.MULTILINE | re.DOTALL)
 LEFT_OUT = ("signature ", "notice: ")
 
@@ -30,6 +31,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "mars", Path(folder) / "mars")
         os.chdir(folder)
+        for name, rows in FILES.findall(text):
+            Path(name).write_text(rows, encoding="utf-8")
         changed = run_page(README.name, text, {"__name__": "readme"})
         os.chdir(ROOT)
     README.write_text(changed, encoding="utf-8")
