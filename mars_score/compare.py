@@ -271,12 +271,7 @@ def rank_rows(
     if samples_from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
     notices = _count_notices(result, names, where)
-    ranked = []
-    for number, name in enumerate(names):
-        of_system = result.row_scores[number * count : (number + 1) * count]
-        scores = tuple(row.score for row in of_system)
-        contradicted = tuple(index for index, row in enumerate(of_system) if row.verdicts)
-        ranked.append(SystemScore(name, scores, mean_interval(scores, codes, confidence=confidence), contradicted))
+    ranked = _system_scores(result, names, codes, confidence)
     ranked.sort(key=lambda system: -sum(system.scores))
     group_count = len(np.unique(codes))
     if reason := too_few(group_count, "different contexts" if groups is None else "groups"):
@@ -291,6 +286,20 @@ def rank_rows(
         signature=signature,
         notices=tuple(notices),
     )
+
+
+def _system_scores(result: MarsResult, names: Sequence[str], codes: Codes, confidence: float) -> list[SystemScore]:
+    """Return the scores of each system, whose rows follow one another in the result."""
+    count = len(result.rows) // len(names)
+    systems = []
+    for number, name in enumerate(names):
+        rows = result.row_scores[number * count : (number + 1) * count]
+        scores = tuple(row.score for row in rows)
+        contradicted = tuple(index for index, row in enumerate(rows) if row.verdicts)
+        systems.append(
+            SystemScore(name, scores, mean_interval(scores, codes, confidence=confidence), contradicted)
+        )
+    return systems
 
 
 def _with_samples(columns: Sequence[Sequence[Row]]) -> Iterator[list[Row]]:

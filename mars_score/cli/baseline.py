@@ -23,6 +23,12 @@ class Baseline(NamedTuple):
     scores: Sequence[float]
 
 
+class _Row(NamedTuple):
+    score: float
+    line: int
+    candidate: str
+
+
 def read_baseline(path: str) -> Baseline:
     """Read the column "mars" of an earlier ``mars score --out``.
 
@@ -51,19 +57,13 @@ def fallen(scored: Iterable[tuple[Chunk, Sequence[RowScore]]], baseline: Baselin
     Raises:
         ValueError: the baseline has another number of rows.
     """
-    labels, contexts, rows = ContextLabels(), list[int](), list[tuple[float, int, str]]()
-    for chunk, scores in scored:
-        contexts += labels.of([row.context for row in chunk.rows])
-        rows += [
-            (score.score, number + 1, row.candidate)
-            for number, row, score in zip(chunk.file.numbers, chunk.rows, scores, strict=True)
-        ]
+    rows, contexts = _rows_of(scored)
     if len(rows) != len(baseline.scores):
         raise ValueError(
             f"{baseline.path} has {len(baseline.scores)} scores, and there are {len(rows)} rows; a baseline has "
             "the same rows in the same order"
         )
-    differences = [row[0] - before for row, before in zip(rows, baseline.scores, strict=True)]
+    differences = [row.score - before for row, before in zip(rows, baseline.scores, strict=True)]
     mean = sum(differences) / len(differences)
     ends = mean_interval(differences, contexts).ends
     if not (ends[1] < 0 if ends else mean < 0):
@@ -72,6 +72,18 @@ def fallen(scored: Iterable[tuple[Chunk, Sequence[RowScore]]], baseline: Baselin
     yield f"the mean score fell by {-mean:.4f} from {baseline.path}{interval}; most in"
     order = sorted(range(len(rows)), key=lambda index: differences[index])
     for index in order[:_LISTED]:
-        score, line, text = rows[index]
+        row, before = rows[index], baseline.scores[index]
         if differences[index] < 0:
-            yield f"  line {line}: {baseline.scores[index]:.4f} -> {score:.4f}  {one_line(text, 90)}"
+            yield f"  line {row.line}: {before:.4f} -> {row.score:.4f}  {one_line(row.candidate, 90)}"
+
+
+def _rows_of(scored: Iterable[tuple[Chunk, Sequence[RowScore]]]) -> tuple[list[_Row], list[int]]:
+    """Return the rows of today, and the labels of their contexts."""
+    labels, contexts, rows = ContextLabels(), list[int](), list[_Row]()
+    for chunk, scores in scored:
+        contexts += labels.of([row.context for row in chunk.rows])
+        rows += [
+            _Row(score.score, number + 1, row.candidate)
+            for number, row, score in zip(chunk.file.numbers, chunk.rows, scores, strict=True)
+        ]
+    return rows, contexts
