@@ -317,10 +317,10 @@ def verdict(probability, by_reference=None, sentence="It is new."):
     [
         (0.9, None, True),
         (0.89, None, False),
-        (0.9, 0.5, True),
-        (0.5, 0.9, True),
-        (0.95, 0.49, False),
-        (0.49, 0.95, False),
+        (0.9, 0.2, True),
+        (0.2, 0.9, True),
+        (0.95, 0.19, False),
+        (0.19, 0.95, False),
         (0.89, 0.89, False),
     ],
 )

@@ -27,7 +27,7 @@ Passage = list[str]  # its sentences
 # says something else is none, even where an NLI model takes it for one (research/entailment/measure.md).
 CLOSE_RECALL = 0.75
 CERTAIN = 0.9  # A verdict needs this probability of a contradiction: eight of ten are then right (the same page).
-LIKELY = 0.5  # Of a summary that is close to a reference both are asked: the one is certain, the other agrees.
+POSSIBLE = 0.2  # Of a summary close to a reference both are asked: one is certain, the other does not rule it out.
 
 
 # What can be believed
@@ -85,7 +85,7 @@ def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
 
 def _is_contradicted(entailment: Entailment, by_reference: Entailment | None) -> bool:
     both = [entailment.contradiction, by_reference.contradiction if by_reference else CERTAIN]
-    return max(both) >= CERTAIN and min(both) >= (LIKELY if by_reference else CERTAIN)
+    return max(both) >= CERTAIN and min(both) >= (POSSIBLE if by_reference else CERTAIN)
 
 
 # Judgements
