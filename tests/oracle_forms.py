@@ -4,6 +4,7 @@ All constants are literals, and nothing is imported from the package: a change o
 that is compared with one of these.
 """
 
+import copy
 import functools
 import itertools
 import math
@@ -43,11 +44,17 @@ def token_vectors(encoder: Any, text: str) -> list[torch.Tensor]:
     """
     fed = encoder.tokenizer(text.strip(), return_tensors="pt", truncation=True, max_length=encoder.max_seq_length)
     with torch.no_grad():
-        states = encoder[0].auto_model(**fed, output_hidden_states=True).hidden_states
+        states = twin(encoder[0].auto_model)(**fed, output_hidden_states=True).hidden_states
     middle = states[round(2 * (len(states) - 1) / 3)][0].double()
     last = states[-1][0].double()
     directions = [low / low.norm() + high / high.norm() for low, high in zip(middle, last, strict=True)]
     return directions[1:-1]
+
+
+@functools.cache
+def twin(model: torch.nn.Module) -> torch.nn.Module:
+    """A copy of a model, as transformers leaves hooks in one that was asked for its hidden states."""
+    return copy.deepcopy(model)
 
 
 def angle(left: torch.Tensor, right: torch.Tensor) -> float:
