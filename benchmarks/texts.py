@@ -40,7 +40,8 @@ def example_pairs(count: int) -> list[tuple[str, str]]:
     Raises:
         ValueError: there are fewer.
     """
-    examples = [row for path in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(path).rows]
+    paths = sorted(set(EXAMPLES.glob("*.jsonl")) - {EXAMPLES / "rag.jsonl"})
+    examples = [row for path in paths for row in read_rows(path).rows]
     references = [(row["context"], text) for row in examples for text in row["references"]]
     candidates = [
         (row["context"], one["text"])

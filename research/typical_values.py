@@ -52,9 +52,10 @@ def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
     """Yield the candidates of all examples; identical and unrelated texts are made from the references.
 
     Args:
-        folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``.
+        folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``; rag.jsonl,
+            which has others, is left out.
     """
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(set(folder.glob("*.jsonl")) - {folder / "rag.jsonl"}):
         examples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for example, other in zip(examples, [*examples[1:], examples[0]], strict=True):
             against = example["references"], example["context"], example.get("task", "text")
