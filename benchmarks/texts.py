@@ -40,8 +40,7 @@ def example_pairs(count: int) -> list[tuple[str, str]]:
     Raises:
         ValueError: there are fewer.
     """
-    paths = sorted(set(EXAMPLES.glob("*.jsonl")) - {EXAMPLES / "rag.jsonl"})
-    examples = [row for path in paths for row in read_rows(path).rows]
+    examples = [row for path in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(path).rows]
     references = [(row["context"], text) for row in examples for text in row["references"]]
     candidates = [
         (row["context"], one["text"])

@@ -59,8 +59,7 @@ class Example:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ranked = (path for path in Path(__file__).parent.glob("*.jsonl") if path.name != "rag.jsonl")
-    default = sorted(ranked, key=lambda path: path.name != "dialogues.jsonl")
+    default = sorted(Path(__file__).parent.glob("*.jsonl"), key=lambda path: path.name != "dialogues.jsonl")
     parser.add_argument("files", nargs="*", metavar="FILES", default=default, help="default: those beside demo.py")
     parser.add_argument("--preset", metavar="NAME", default="mini", help="which models (mini)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")

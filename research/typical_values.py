@@ -52,10 +52,9 @@ def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
     """Yield the candidates of all examples; identical and unrelated texts are made from the references.
 
     Args:
-        folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``; rag.jsonl,
-            which has others, is left out.
+        folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``.
     """
-    for path in sorted(set(folder.glob("*.jsonl")) - {folder / "rag.jsonl"}):
+    for path in sorted(folder.glob("*.jsonl")):
         examples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for example, other in zip(examples, [*examples[1:], examples[0]], strict=True):
             against = example["references"], example["context"], example.get("task", "text")
