@@ -13,7 +13,7 @@ from research import results
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "rag.md").read_text(encoding="utf-8")
-ROWS = jsonl.read(ROOT / "examples" / "rag/answers.jsonl")
+ROWS = jsonl.read(ROOT / "examples" / "rag" / "answers.jsonl")
 BLOCKS = re.findall(
     r"^```bash\nmars ([^\n]*)\n```\n(?:\n```text\n(.*?)^```$)?", PAGE, flags=re.MULTILINE | re.DOTALL
 )
@@ -33,8 +33,8 @@ def scores_in(text):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The working folder, with examples/rag/answers.jsonl."""
-    (tmp_path / "examples").mkdir()
-    jsonl.write(tmp_path / "examples" / "rag/answers.jsonl", ROWS)
+    (tmp_path / "examples" / "rag").mkdir(parents=True)
+    jsonl.write(tmp_path / "examples" / "rag" / "answers.jsonl", ROWS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
