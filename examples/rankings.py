@@ -51,7 +51,7 @@ def score(example: PageExample, preset: str, variant: str) -> bool:
         terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
         print(f"  rank {rank} score {explanation.score:.3f} {explanation.candidate}\n    {terms}")
         for verdict in explanation.verdicts:
-            print(f"    {verdict.verdict} {verdict.probability:.2f}: {verdict.sentence}")
+            print(f"    contradicted {verdict.probability:.2f}: {verdict.sentence}")
     return right != example.fails
 
 

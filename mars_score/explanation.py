@@ -119,7 +119,7 @@ class Explanation:
             words = "  ".join(map(_matched, match.words))
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
         for verdict in self.verdicts:
-            lines.append(f"  {verdict.verdict} {verdict.probability:.2f}: {verdict.sentence}")
+            lines.append(f"  contradicted {verdict.probability:.2f}: {verdict.sentence}")
             lines.append(f"      by: {verdict.premise}")
         return "\n".join(lines)
 
@@ -158,9 +158,9 @@ def _word(word: Word) -> str:
 
 def verdict_page(verdict: Verdict) -> str:
     """Write a verdict as HTML, with the sentence of the candidate and the premise."""
-    label = f"{verdict.verdict} {verdict.probability:.2f}"
+    label = f"contradicted {verdict.probability:.2f}"
     premise = f"<small>by: {escape(verdict.premise)}</small>"
-    return f'<p class="mars-verdict mars-{verdict.verdict}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
+    return f'<p class="mars-verdict"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
 
 
 def page_of(explanations: Sequence[Explanation]) -> str:

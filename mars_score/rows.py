@@ -91,23 +91,17 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement that is reliable enough to count.
+    """A sentence that is contradicted, by a judgement that is reliable enough to count.
 
     Attributes:
         sentence: of the candidate.
-        verdict: ``"contradicted"``.
-        probability: of the verdict.
+        probability: that the premise contradicts it.
         premise: the reference, or the passage of the context, that decides it.
     """
 
     sentence: str
-    verdict: str
     probability: float
     premise: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return sentence, probability and premise, ready for JSON."""
-        return {"sentence": self.sentence, "probability": self.probability, "premise": self.premise}
 
 
 @dataclass(frozen=True)
@@ -255,7 +249,7 @@ class RowScore:
     @property
     def contradicted(self) -> list[dict[str, Any]]:
         """Return the sentences that are contradicted, each with its probability and premise, ready for JSON."""
-        return [verdict.to_dict() for verdict in self.verdicts]
+        return [asdict(verdict) for verdict in self.verdicts]
 
     @property
     def reference_texts(self) -> tuple[str, ...]:
@@ -301,5 +295,5 @@ class RowScore:
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
-            tuple(Verdict(verdict="contradicted", **verdict) for verdict in stored["contradicted"]),
+            tuple(Verdict(**verdict) for verdict in stored["contradicted"]),
         )

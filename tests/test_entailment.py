@@ -309,7 +309,7 @@ def verdict(probability, by_reference=None, sentence="It is new."):
     other = None if by_reference is None else Entailment(0.0, by_reference)
     verdicts = verdicts_on([Judgement(sentence, "PREMISE", Entailment(0.0, probability), other)])
     assert all((one.sentence, one.premise) == (sentence, "PREMISE") for one in verdicts)
-    return [(one.verdict, one.probability) for one in verdicts]
+    return [one.probability for one in verdicts]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def verdict(probability, by_reference=None, sentence="It is new."):
 )
 def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, is_contradicted):
     """Where a close summary is judged by a reference, too, the one is certain, and the other finds it likely."""
-    assert verdict(probability, by_reference) == [("contradicted", probability)] * is_contradicted
+    assert verdict(probability, by_reference) == [probability] * is_contradicted
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, is_cont
 )
 def test_there_is_no_verdict_on_a_question(sentence):
     assert verdict(1.0, sentence=sentence) == []
-    assert verdict(1.0, sentence=f"{sentence} No.") == [("contradicted", 1.0)]
+    assert verdict(1.0, sentence=f"{sentence} No.") == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -380,10 +380,9 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
     assert result.scores == pytest.approx([one * score for one, score in zip(half, untold.scores, strict=True)])
     for explained in result.explanations[:3]:
         for verdict in explained.verdicts:
-            assert (verdict.verdict, verdict.probability) == ("contradicted", pytest.approx(1, abs=1e-6))
+            assert verdict.probability == pytest.approx(1, abs=1e-6)
             assert f"  contradicted 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
             page = explained._repr_html_()
-            assert "mars-contradicted" in page
             assert f"<b>contradicted 1.00</b> {verdict.sentence}" in page
     assert result.explanations[0].verdicts[0].premise in ROWS[0][1]
     assert [verdict.premise for verdict in result.explanations[2].verdicts] == ["They stayed."]

@@ -153,7 +153,7 @@ def test_words(text, words):
 def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
     match = Match(hostile, hostile, 0.5, (Word(hostile, 0, 0.5, 1.0, hostile),))
-    verdict = Verdict(hostile, "contradicted", 0.9, hostile)
+    verdict = Verdict(hostile, 0.9, hostile)
     page = page_of([Explanation(hostile, 0.5, (), (match, match, match), (verdict, verdict))])
     assert "<script" not in page
     assert '""' not in page

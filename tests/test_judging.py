@@ -101,7 +101,7 @@ def contradict(patch, *told):
 
     def with_verdicts(self, *columns, **options):
         result = score(self, *columns, **options)
-        judged = tuple(Verdict(sentence, "contradicted", 0.9, premise) for sentence, premise in told)
+        judged = tuple(Verdict(sentence, 0.9, premise) for sentence, premise in told)
         return replace(
             result,
             explanations=(replace(result.explanations[0], verdicts=judged),),

@@ -90,7 +90,7 @@ JUDGED = (
     Judgement("It rained.", "It was wet.", Entailment(0.1, 0.5)),
     Judgement("It rained.", "It was wet.", Entailment(0.3, 0.95)),
 )
-TOLD = (Verdict("It rained.", "contradicted", 0.95, "It was wet."),)
+TOLD = (Verdict("It rained.", 0.95, "It was wet."),)
 TERMS = term_names(ROW, PlusConfig())
 FEATURES = Features(ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), JUDGED, TOLD)
 

@@ -45,7 +45,7 @@ EXAMPLES = ROOT / "examples" / "space.json"
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 STORY = "It had been raining for three days."
 TICKET = 7
-VERDICT = Verdict("It was <dry>.", "contradicted", 0.95, "It was not <dry>.")
+VERDICT = Verdict("It was <dry>.", 0.95, "It was not <dry>.")
 
 
 def visitor(address="203.0.113.1", session="any", host="mars.example"):

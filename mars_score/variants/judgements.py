@@ -77,7 +77,7 @@ def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
 def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
     """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question."""
     return [
-        Verdict(sentence, "contradicted", entailment.contradiction, premise)
+        Verdict(sentence, entailment.contradiction, premise)
         for sentence, premise, entailment, by_reference in judgements
         if _is_contradicted(entailment, by_reference) and not is_question(statement(sentence))
     ]
