@@ -132,7 +132,7 @@ def test_figures_of_readme_are_those_that_were_measured():
     ]
     right, of = re.findall(r"\((\d+) of\s+(\d+)\)", page)[0]
     assert (int(right), int(of)) == tuple(sum(one[key] for one in said) for key in ("right", "said"))
-    best, accused = re.findall(r"of ([\d,]+) candidates that people rated well it accused (\d+)", page)[0]
+    best, accused = re.findall(r"of\s+([\d,]+) candidates that people rated well it accused (\d+)", page)[0]
     for of_preset in judged:
         rated = of_preset["rated"].values()
         assert sum(one["best"] for one in rated) == int(best.replace(",", ""))
@@ -145,7 +145,11 @@ def test_figures_of_readme_are_those_that_were_measured():
     shown = re.findall(r"\| (\d+) ms; (\d+) ms", page)
     assert shown == [(str(one["first"]), str(one["new"])) for one in times]
     prose = re.sub(r"^(```.*?^```|\|.*?)$", "", page, flags=re.MULTILINE | re.DOTALL)
-    assert len(re.findall(r"(?<![\w.])\.\d{3}\b", prose)) == 2  # those above: all correlations are measured
+    free, recall = re.findall(r"alone gives r = (\.\d+) on 23 .*? recall with references has (\.\d+)", page)[0]
+    means = recorded["forms"]["mini"]["mean of sets"]
+    assert len(recorded["forms"]["mini"]["sets"]) == 23
+    assert (free, recall) == tuple(f"{means[name]:.3f}"[1:] for name in ("without references", "token recall"))
+    assert len(re.findall(r"(?<![\w.])\.\d{3}\b", prose)) == 4  # those above: all correlations are measured
 
 
 def test_figures_are_written_as_those_that_stand_there(tmp_path, monkeypatch):
