@@ -2,8 +2,8 @@
 
 Run: ``python app.py``.
 
-``MARS_PRESET`` names the preset. Without it visitors choose between ``mini`` and ``medium``, as far as these are
-installed; if neither is, the preset is ``base``.
+``MARS_PRESET`` names the preset. Without it visitors choose between ``mini`` and, on the Hub or where it is
+installed, ``medium``.
 """
 
 import os

@@ -30,13 +30,12 @@ WITHOUT_REFERENCES = (
 def space_presets() -> tuple[str, ...]:
     """Return the presets that visitors can choose, the default first.
 
-    ``MARS_PRESET`` alone if it is set, else "mini" and "medium" as far as they are installed, else "base".
+    ``MARS_PRESET`` alone if it is set, else "mini" and, on the Hub or where its models are installed, "medium".
     """
     if chosen := os.environ.get("MARS_PRESET"):
         return (chosen,)
-    packaged = ("mini", "medium")
-    installed = [name for name in packaged if all(locate(model).is_here(None) for model in PRESETS[name].values())]
-    return tuple(installed) or ("base",)
+    has_medium = all(locate(model).is_here(None) for model in PRESETS["medium"].values())
+    return ("mini", "medium") if has_medium or "SPACE_ID" in os.environ else ("mini",)
 
 
 CHOICES = space_presets()

