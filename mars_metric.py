@@ -68,6 +68,9 @@ Returns:
         summary, contradicts: `sentence`, `probability`, `premise`; with `detailed=True`.
     supported (`list` of `float`): for each summary the mean probability that the context says its sentences, or
         None where nothing is known; with `detailed=True`.
+    unsupported (`list` of `list` of `dict`): for each summary the sentences that the context does not say:
+        `sentence`, `probability`, `premise`; none where that is not reliable; with `detailed=True`.
+    faithfulness (`float`): mean of `supported` over the summaries, or None without any; with `detailed=True`.
     percentiles (`list` of `dict`): for each row where its score stands among rated candidates (`rank`, of 100) and
         how people rated those there (`rating`, from `low` to `high`), or None where that is not known; with
         `detailed=True`.
@@ -88,8 +91,8 @@ Examples:
     ... )
     >>> results["scores"][0] > results["scores"][1]
     True
-    >>> sorted(results)
-    ['aspects', 'augmented_references', 'contradicted', 'mars', 'percentiles', 'scores', 'signature', 'supported']
+    >>> results["contradicted"], results["supported"]
+    ([[], []], [None, None])
     >>> mars.add(prediction="He is happy.", reference="He feels happy.", context="How is Tom today?")
     >>> list(mars.compute())
     ['mars']
@@ -126,6 +129,8 @@ class Mars(evaluate_rows.RowMetric):
             values["aspects"] = [score.aspects._asdict() for score in result.row_scores]
             values["contradicted"] = [score.contradicted for score in result.row_scores]
             values["supported"] = [score.aspects.supported for score in result.row_scores]
+            values["unsupported"] = [score.unsupported for score in result.row_scores]
+            values["faithfulness"] = result.faithfulness
             values["percentiles"] = [percentile and percentile._asdict() for percentile in result.percentiles]
             values["augmented_references"] = [list(score.reference_texts) for score in result.row_scores]
         if result.explanations:

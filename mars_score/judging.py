@@ -35,7 +35,8 @@ class JudgeResult(TypedDict):
         reason: the score and its causes.
         metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
             ``contradicted`` (sentences with probability and premise), ``supported`` (mean probability that the
-            context says the sentences of a summary, or None), ``notices`` and ``signature``.
+            context says the sentences of a summary, or None), ``unsupported`` (those that it does not say),
+            ``notices`` and ``signature``.
     """
 
     score: float
@@ -110,6 +111,7 @@ def judge_by(
             "percentile": percentile and percentile._asdict(),
             "contradicted": row_score.contradicted,
             "supported": row_score.aspects.supported,
+            "unsupported": row_score.unsupported,
             "notices": list(result.notices),
             "signature": str(result.signature),
         },

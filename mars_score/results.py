@@ -52,6 +52,15 @@ class MarsResult:
         return statistics.mean(self.scores) if self.rows else 0.0
 
     @property
+    def faithfulness(self) -> float | None:
+        """Return the mean over summaries of the probability that the context says a sentence; None without any.
+
+        It needs no references. How far it can be believed: research/entailment/measure.md.
+        """
+        known = [score.aspects.supported for score in self.row_scores if score.aspects.supported is not None]
+        return statistics.mean(known) if known else None
+
+    @property
     def percentiles(self) -> list[Percentile | None]:
         """Return where each score stands among rated candidates, in input order.
 
@@ -66,6 +75,8 @@ class MarsResult:
             "scores": self.scores,
             "contradicted": [score.contradicted for score in self.row_scores],
             "supported": [score.aspects.supported for score in self.row_scores],
+            "unsupported": [score.unsupported for score in self.row_scores],
+            "faithfulness": self.faithfulness,
             "signature": str(self.signature),
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
@@ -85,8 +96,9 @@ class MarsResult:
 
         ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
         ``"aspects"`` is one by their names, and ``"percentile"`` one of a :class:`Percentile`, or None.
-        ``"contradicted"`` lists sentences with a verdict, and ``"supported"`` is the mean probability that the
-        context says the sentences of a summary, or None where nothing is known.
+        ``"contradicted"`` lists sentences with a verdict. ``"supported"`` is the mean probability that the
+        context says the sentences of a summary, or None where nothing is known, and ``"unsupported"`` lists those
+        that it does not say.
         """
         return [
             {
@@ -101,6 +113,7 @@ class MarsResult:
                 "aspects": score.aspects._asdict(),
                 "contradicted": score.contradicted,
                 "supported": score.aspects.supported,
+                "unsupported": score.unsupported,
                 "percentile": percentile and percentile._asdict(),
                 "samples": [sample.text for sample in score.samples],
             }

@@ -91,11 +91,11 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A sentence that is contradicted, by a judgement that is reliable enough to count.
+    """A sentence that is contradicted, or unsupported, by a judgement that is reliable enough to be told.
 
     Attributes:
         sentence: of the candidate.
-        probability: that the premise contradicts it.
+        probability: that the premise contradicts it; of an unsupported one, that the premise entails it.
         premise: the reference, or the passage of the context, that decides it.
     """
 
@@ -235,7 +235,9 @@ class RowScore:
         samples: the candidate against each sample.
         notices: what was special about the row.
         aspects: single sides of the candidate; none of a blank one.
-        verdicts: on its sentences, where there are reliable ones.
+        verdicts: on its contradicted sentences, where that is reliable.
+        without_support: sentences of a summary that its context does not say, where that is reliable; contradicted
+            ones as well.
     """
 
     score: float
@@ -245,11 +247,17 @@ class RowScore:
     notices: frozenset[Notice] = frozenset()
     aspects: Aspects = field(default_factory=Aspects)
     verdicts: tuple[Verdict, ...] = ()
+    without_support: tuple[Verdict, ...] = ()
 
     @property
     def contradicted(self) -> list[dict[str, Any]]:
         """Return the sentences that are contradicted, each with its probability and premise, ready for JSON."""
         return [asdict(verdict) for verdict in self.verdicts]
+
+    @property
+    def unsupported(self) -> list[dict[str, Any]]:
+        """Return the sentences without support, each with the probability that the premise entails it."""
+        return [asdict(verdict) for verdict in self.without_support]
 
     @property
     def reference_texts(self) -> tuple[str, ...]:
@@ -273,6 +281,7 @@ class RowScore:
             "aspects": self.aspects._asdict(),
             "contradicted": self.contradicted,
             "supported": self.aspects.supported,
+            "unsupported": self.unsupported,
         }
 
     @classmethod
@@ -295,5 +304,5 @@ class RowScore:
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
-            tuple(Verdict(**verdict) for verdict in stored["contradicted"]),
+            *(tuple(Verdict(**one) for one in stored[name]) for name in ("contradicted", "unsupported")),
         )

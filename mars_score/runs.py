@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Action = Literal["score", "augment"]
 # Columns of the output.
 ADDED = {
-    "score": ("mars", "aspects", "contradicted", "supported"),
+    "score": ("mars", "aspects", "contradicted", "supported", "unsupported"),
     "augment": ("augmented_references", "augmentations"),
 }
 RESULTS = "results.jsonl"  # in the run's folder
@@ -186,6 +186,7 @@ class Summary:
         lowest: the rows with the lowest scores, by rising score, then by number.
         highest: the ``SHOWN`` rows with the highest scores, in the same order.
         notices: counted over all rows.
+        supported: of the summaries among them.
     """
 
     explained: int = 0
@@ -193,6 +194,7 @@ class Summary:
     lowest: list[ScoredRow] = field(default_factory=list)
     highest: list[ScoredRow] = field(default_factory=list)
     notices: Notices = field(default_factory=Notices)
+    supported: array[float] = field(default_factory=lambda: array("d"))
     _labels: ContextLabels = field(default_factory=ContextLabels)
     _contexts: array[int] = field(default_factory=lambda: array("q"))  # their labels, by row
 
@@ -206,12 +208,18 @@ class Summary:
         for number, row in zip(chunk.file.numbers, scored, strict=True):
             self.notices.add(number, row.notices)
         self.scores.extend(scores)
+        self.supported.extend(row.aspects.supported for row in scored if row.aspects.supported is not None)
         self._contexts.extend(self._labels.of([row.context for row in chunk.rows]))
 
     @property
     def mean(self) -> float:
         """Return the mean score."""
         return statistics.mean(self.scores)
+
+    @property
+    def faithfulness(self) -> float | None:
+        """Return the mean over summaries of the probability that the context says a sentence; None without any."""
+        return statistics.mean(self.supported) if self.supported else None
 
     @property
     def interval(self) -> list[float] | None:

@@ -87,6 +87,7 @@ class Answer:
                 "terms": [asdict(term) for term in row.terms],
                 "contradicted": row.contradicted,
                 "supported": row.aspects.supported,
+                "unsupported": row.unsupported,
             }
             for index, row in ((index, self.plus.row_scores[index]) for index in self.order)
         ]

@@ -146,7 +146,7 @@ class Handlers:
         system wrote for the context. Blank texts are left out; "index" counts the others from 0. "contradicted"
         has the sentences of a candidate that are contradicted, with "probability" and "premise", the text that
         contradicts them; "supported" is the mean probability that the context of a summary says what its sentences
-        say, else null.
+        say, else null, and "unsupported" has those that it does not say.
         """
         try:
             question = read_question(context, references, candidates, samples, settings=settings)

@@ -72,7 +72,7 @@ def test_score_as_json(score, write, scorers, monkeypatch):
     code, out, err = score(write(), "--json")
     assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
-    assert list(result) == ["mars", "interval", "scores", "signature", "settings", "notices"]
+    assert list(result) == ["mars", "interval", "faithfulness", "scores", "signature", "settings", "notices"]
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
     assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.75), SCORES, [])
@@ -124,9 +124,9 @@ def test_scores_in_a_file(score, write, tmp_path):
     link.symlink_to(out)
     assert score(write(rows), "--out", link)[0] == 0
     assert link.is_symlink()
-    none = dict.fromkeys(Aspects._fields)
+    none, judged = dict.fromkeys(Aspects._fields), {"contradicted": [], "supported": None, "unsupported": []}
     assert jsonl.read(out) == [
-        {**row, "mars": score, "aspects": {**none, "reference": score}, "contradicted": [], "supported": None}
+        {**row, "mars": score, "aspects": {**none, "reference": score}, **judged}
         for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
     ]
     assert "\U0001f600" in out.read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ import jsonl
 import pytest
 
 import mars_score
-from mars_score.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 TEXT = "The road is busy. They left at noon."
@@ -121,20 +120,35 @@ def test_judge_lets_no_contradiction_pass(accused):
     assert mars_score.judge(SAME, **row, allow_contradictions=True)["passed"] is None
 
 
-def test_outputs_have_what_is_contradicted_and_supported(accused, rows, tmp_path):
+def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("mars_score.variants.judgements.UNSUPPORTED", 1.1)
     out = tmp_path / "out.csv"
-    assert main(["score", rows, "--task", "summary", "--out", str(out), "--quiet"]) == 0
+    code, text, _ = run("score", rows, "--task", "summary", "--out", str(out))
+    assert code == 0
     with out.open(encoding="utf-8", newline="") as file:
         cells = list(csv.DictReader(file))
     result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]), tasks="summary")
     details = result.to_dict()
     records = result.to_records()
-    assert any(details["contradicted"])
-    for cell, row, record, first, second in zip(
-        cells, details["rows"], records, details["contradicted"], details["supported"], strict=True
-    ):
-        assert json.loads(cell["contradicted"]) == row["contradicted"] == record["contradicted"] == first
-        assert float(cell["supported"]) == row["supported"] == record["supported"] == second
+    for name in ("contradicted", "unsupported"):
+        assert any(details[name])
+        for cell, row, record, value in zip(cells, details["rows"], records, details[name], strict=True):
+            assert json.loads(cell[name]) == row[name] == record[name] == value
+    for cell, row, record, value in zip(cells, details["rows"], records, details["supported"], strict=True):
+        assert float(cell["supported"]) == row["supported"] == record["supported"] == value
+    assert details["faithfulness"] == pytest.approx(sum(details["supported"]) / len(ROWS))
+    assert f"faithfulness {details['faithfulness']:.4f}: " in text
+    assert json.loads(run("score", rows, "--task", "summary", "--json")[1])["faithfulness"] == pytest.approx(
+        details["faithfulness"], abs=1e-6
+    )
+
+
+def test_of_texts_nothing_is_said_to_be_unsupported(accused, rows, run, monkeypatch):
+    monkeypatch.setattr("mars_score.variants.judgements.UNSUPPORTED", 1.1)
+    result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]))
+    assert [row.unsupported for row in result.row_scores] == [[], []]
+    assert result.faithfulness is None
+    assert "faithfulness" not in run("score", rows)[1]
 
 
 def test_compare_counts_contradicted_rows(accused, rows, run, tmp_path):

@@ -17,8 +17,17 @@ from mars_score import MarsScorer
 from mars_score.errors import Notice, UnsupportedModelError
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS as KINDS
-from mars_score.rows import Entailment, Judgement, Row
-from mars_score.variants.judgements import SHIPPED, Reliability, is_close, judge, reliability_of, verdicts_on
+from mars_score.rows import Entailment, Judgement, Row, Verdict
+from mars_score.variants.judgements import (
+    SHIPPED,
+    UNSUPPORTED,
+    Reliability,
+    is_close,
+    judge,
+    reliability_of,
+    unsupported_in,
+    verdicts_on,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 12
@@ -327,6 +336,23 @@ def verdict(probability, by_reference=None, sentence="It is new."):
 def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, is_contradicted):
     """Where a close summary is judged by a reference, too, the one is certain, and the other finds it likely."""
     assert verdict(probability, by_reference) == [probability] * is_contradicted
+
+
+@pytest.mark.parametrize(
+    ("by_context", "probability", "sentence", "is_unsupported"),
+    [
+        (True, UNSUPPORTED - 0.01, "It is new.", True),
+        (True, UNSUPPORTED, "It is new.", False),
+        (True, 0.0, "Is it new?", False),
+        (False, 0.0, "It is new.", False),
+    ],
+)
+def test_a_sentence_is_unsupported_where_that_is_reliable(
+    monkeypatch, by_context, probability, sentence, is_unsupported
+):
+    believe(monkeypatch, Reliability(by_context=by_context))
+    found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))], "a model")
+    assert found == [Verdict(sentence, probability, "PREMISE")] * is_unsupported
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from mars_score.data.checking import check_candidates, check_contexts, check_ref
 from mars_score.data.reading import looks_quoted, read_rows
 from mars_score.data.writing import convert, plain, row_line
 from mars_score.errors import MarsWarning
+from mars_score.runs import ADDED as ADDED_COLUMNS
 from mars_score.scorer import MarsScorer
 from mars_score.text import is_blank, normalise
 
@@ -424,9 +425,7 @@ def _file(rows):
 
 
 GOOD_COLUMNS = {"prediction": texts(), "reference": texts(2).map(lambda text: text + "x"), "context": texts()}
-ADDED = dict.fromkeys(
-    ("mars", "aspects", "contradicted", "supported"), 0
-)  # columns, with values that are no matter
+ADDED = dict.fromkeys(ADDED_COLUMNS["score"], 0)  # columns, with values that are no matter
 OTHER_COLUMNS = {"id": JSON, **dict.fromkeys(ADDED, JSON), "\ud83d": JSON}
 ANY_COLUMNS = {"prediction": texts() | JSON, "reference": st.lists(texts(), max_size=2) | JSON, "context": JSON}
 GOOD_ROW = st.fixed_dictionaries(GOOD_COLUMNS, optional=OTHER_COLUMNS)

@@ -75,6 +75,7 @@ def test_plain_floats_and_details_as_often_as_asked_for(make, rows_on_disk, argu
         assert result.pop("signature").startswith("mars|")
         assert [one["reference"] for one in result.pop("aspects")] == [1.0, 0.5, None]
         assert (result.pop("contradicted"), result.pop("supported")) == ([[]] * 3, [None] * 3)
+        assert (result.pop("unsupported"), result.pop("faithfulness")) == ([[]] * 3, None)
         assert result.pop("percentiles") == [None] * 3  # of models that are no preset's
         references = [["a b"], ["x y", "c z"], []]  # none of a blank candidate
         assert result == {"mars": 0.5, "scores": [1.0, 0.5, 0.0], "augmented_references": references}

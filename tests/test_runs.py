@@ -32,7 +32,7 @@ from mars_score.data.reading import read_chunks, read_rows
 from mars_score.data.writing import RUN_PREFIX, is_stream
 from mars_score.errors import Notice, WorkerError
 from mars_score.rows import Row
-from mars_score.runs import RowAction
+from mars_score.runs import ADDED, RowAction
 from mars_score.workers import in_processes, worker_of
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +92,7 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     assert aspects == [pytest.approx(row.aspects._asdict(), abs=1e-9) for row in expected.row_scores]
     assert [row.pop("contradicted") for row in written] == [row.contradicted for row in expected.row_scores]
     assert [row.pop("supported") for row in written] == [row.aspects.supported for row in expected.row_scores]
+    assert [row.pop("unsupported") for row in written] == [row.unsupported for row in expected.row_scores]
     assert written == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
 
@@ -124,7 +125,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     path = write(tmp_path / "rows0.jsonl", rows)
     assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
-    texts = ("id", "rank", "mars", "aspects", "contradicted", "supported")
+    texts = ("id", "rank", *ADDED["score"])
     texts = texts if ".csv" in name or ".tsv" in name else ()  # cells are texts
     assert read_rows(out).rows == [
         {

@@ -327,7 +327,7 @@ def test_the_papers_mars_is_a_rival():
     for line in data["ranking"]:
         assert set(line) == {
             *("candidate", "index", "mars", "paper", "bleu", "rouge_l", "bertscore"),
-            *("terms", "contradicted", "supported"),
+            *("terms", "contradicted", "supported", "unsupported"),
         }
         assert sum(term["weight"] * term["value"] for term in line["terms"]) == pytest.approx(line["mars"])
         assert line["paper"] == direct.scores[line["index"]]

@@ -5,6 +5,7 @@ import importlib
 import pickle
 import sys
 
+import belief
 import pytest
 import tiny_models
 import torch
@@ -130,6 +131,23 @@ def test_tasks_and_samples_reach_the_scorer(target):
         assert [row.task for row in expected.rows] == ["dialogue", settings.get("task", "dialogue")]
     with pytest.raises(ValueError, match=r"tasks\[1\]"):
         metric.update(["a", "b"], target, contexts, tasks=["text", "story"])
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method", "ignore::mars_score.errors.MarsWarning")
+def test_details_are_scalars(tiny_mini, monkeypatch):
+    belief.believe(monkeypatch, certain=0.0, likely=0.0)
+    texts = ["They left.", "No."], ["They left.", "Yes."], ["It rained."] * 2
+    result = MarsScorer("mini", variant="fast").score(*texts, tasks="summary")
+    metric = MarsScore("mini", variant="fast", detailed=True)
+    empty = metric.compute()
+    assert (empty["mars"], empty["contradicted"]) == (0, 0)
+    assert empty["faithfulness"].isnan()
+    metric.reset()
+    metric.update(*texts, tasks="summary")
+    values = metric.compute()
+    assert all((value.dtype, value.shape) == (torch.float32, ()) for value in values.values())
+    shares = {"mars": result.score, "contradicted": 1.0, "faithfulness": result.faithfulness}
+    assert {name: value.item() for name, value in values.items()} == pytest.approx(shares, abs=1e-6)
 
 
 def test_a_missing_torchmetrics_is_named(monkeypatch):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LISTED = 20  # rows that fail
 _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability and premise), '
-    'and how far a summary is "supported"'
+    'how far a summary is "supported", and its "unsupported" sentences'
 )
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
@@ -204,6 +204,7 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     result: dict[str, Any] = {
         "mars": summary.mean,
         "interval": summary.interval,
+        "faithfulness": summary.faithfulness,
         "scores": list(summary.scores),
         "signature": str(signature),
         "settings": signature.to_dict(),
@@ -233,6 +234,10 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     print_line(f"signature {run.signature}")
     if standing := _standing(run):
         print_line(standing)
+    if (faithfulness := summary.faithfulness) is not None:
+        summaries = f"{len(summary.supported)} of " if len(summary.supported) < len(summary.scores) else ""
+        rows = f"{summaries}{len(summary.scores)} rows"
+        print_line(f"faithfulness {faithfulness:.4f}: mean probability that the context says a sentence ({rows})")
     for notice in summary.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     partial = not detailed and len(summary.shown) < len(summary.scores)

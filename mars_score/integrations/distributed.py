@@ -1,7 +1,9 @@
 """Scoring in one process of a distributed run."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
 
 
 def distributed(group: Any = None) -> bool:
@@ -11,8 +13,8 @@ def distributed(group: Any = None) -> bool:
     return run.is_available() and run.is_initialized() and run.get_world_size(group) > 1
 
 
-def score_once(score: Callable[[], float], group: Any = None) -> float:
-    """Call ``score`` in the first process of a group alone, and broadcast its result to the others.
+def score_once(score: Callable[[], Value], group: Any = None) -> Value:
+    """Call ``score`` in the first process of a group alone, and broadcast its result, which pickle can copy.
 
     All processes of the group must call this; if scoring fails, the others raise RuntimeError. They wait as long
     as the process group's timeout allows (10 minutes with NCCL). If augmenting takes longer, augment references
@@ -23,10 +25,10 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
     if not distributed(group):
         return score()
     source = run.get_global_rank(group, 0) if group is not None else 0
-    shared: list[Any] = [None, None]  # score, error
+    shared: list[Any] = [None, None]  # result, error
     try:
         if run.get_rank(group) == 0:
-            shared[0] = float(score())
+            shared[0] = score()
     except BaseException as error:
         shared[1] = f"{type(error).__name__}: {error}"
         raise
@@ -34,4 +36,5 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
         run.broadcast_object_list(shared, src=source, group=group)
     if shared[1] is not None:
         raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")
-    return float(shared[0])
+    result: Value = shared[0]
+    return result

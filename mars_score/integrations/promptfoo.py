@@ -18,7 +18,8 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
             other variables; ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`.
 
     Returns:
-        A ``GradingResult``, whose ``named_scores`` are what each term adds to the score.
+        A ``GradingResult``, whose ``named_scores`` are what each term adds to the score, and how far a summary is
+        ``supported``.
 
     Raises:
         TypeError, ValueError: a variable is missing, an unknown setting, or one that is out of range.
@@ -28,10 +29,11 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     gate = Gate(config.pop("threshold", None), config.pop("allow_contradictions", False))
     row = output, context["vars"].get(reference), context["vars"]
     judged = read_options(config).judge(*row, where="vars of the test", gate=gate)
-    terms = judged["metadata"]["terms"]
+    terms, supported = judged["metadata"]["terms"], judged["metadata"]["supported"]
     return {
         "pass": judged["passed"] is not False,
         "score": judged["score"],
         "reason": judged["reason"],
-        "named_scores": {name: term["value"] * term["weight"] for name, term in terms.items()},
+        "named_scores": {name: term["value"] * term["weight"] for name, term in terms.items()}
+        | ({} if supported is None else {"supported": supported}),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import astuple
 from typing import Any
 
@@ -32,6 +33,7 @@ class MarsScore(Metric):
 
     Args:
         preset: which models: ``"mini"``, ``"medium"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
+        detailed: whether :meth:`compute` returns more than the score.
         options: arguments and settings of :class:`MarsScorer`, and those of ``torchmetrics.Metric``.
             Without ``device`` the models are on the metric's device, or on the default device of
             :class:`MarsScorer` if that is the CPU.
@@ -47,9 +49,10 @@ class MarsScore(Metric):
     plot_upper_bound: float = 1.0
     rows: list[Tensor]
 
-    def __init__(self, preset: str | None = None, **options: Any) -> None:
+    def __init__(self, preset: str | None = None, *, detailed: bool = False, **options: Any) -> None:
         of_mars = {name: options.pop(name) for name in (*ARGUMENTS, *SETTING_NAMES) if name in options}
         super().__init__(**options)
+        self.detailed = detailed
         self.options = {"preset": preset, **of_mars}
         MarsScorer(**self.options)  # This checks them and loads nothing.
         self.add_state("rows", default=[], dist_reduce_fx="cat")
@@ -81,10 +84,16 @@ class MarsScore(Metric):
         lines = "".join(f"{json.dumps(astuple(row))}\n" for row in rows).encode()
         self.rows.append(torch.from_numpy(np.frombuffer(lines, dtype=np.uint8).copy()).to(self.device))
 
-    def compute(self) -> Tensor:
-        """Return the score; 0 without rows."""
-        score = score_once(self._score, self.process_group) if self._is_synced else self._score()
-        return torch.tensor(score, dtype=torch.float32, device=self.device)
+    def compute(self) -> Tensor | dict[str, Tensor]:
+        """Return the score, 0 without rows; with ``detailed`` a dict of scalars.
+
+        These are the score as ``"mars"``, the share of rows with a contradicted sentence as ``"contradicted"``,
+        and the mean over summaries of the probability that the context says a sentence as ``"faithfulness"``, NaN
+        without any.
+        """
+        values = score_once(self._score, self.process_group) if self._is_synced else self._score()
+        tensors = {name: torch.tensor(value, device=self.device).float() for name, value in values.items()}
+        return tensors if self.detailed else tensors["mars"]
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
         """Gather the rows of all processes; without rows torchmetrics would make a tensor of floats."""
@@ -92,7 +101,7 @@ class MarsScore(Metric):
             self.rows = [torch.empty(0, dtype=torch.uint8, device=self.device)]
         super().sync(*args, **kwargs)
 
-    def _score(self) -> float:
+    def _score(self) -> dict[str, float]:
         parts = [self.rows] if isinstance(self.rows, Tensor) else self.rows  # Syncing joins them.
         lines = [line for part in parts for line in part.cpu().numpy().tobytes().splitlines()]
         rows = [
@@ -100,8 +109,14 @@ class MarsScore(Metric):
             for text, references, context, samples, task in map(json.loads, lines)
         ]
         if not rows:
-            return 0.0
+            return {"mars": 0.0, "contradicted": 0.0, "faithfulness": math.nan}
         options = dict(self.options)
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
-        return MarsScorer(**options).score_rows(rows).score
+        result = MarsScorer(**options).score_rows(rows)
+        faithfulness = result.faithfulness
+        return {
+            "mars": result.score,
+            "contradicted": sum(bool(score.verdicts) for score in result.row_scores) / len(rows),
+            "faithfulness": math.nan if faithfulness is None else faithfulness,
+        }

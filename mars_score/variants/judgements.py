@@ -27,6 +27,9 @@ Passage = list[str]  # its sentences
 # says something else is none, even where an NLI model takes it for one (research/entailment/measure.md).
 CLOSE_RECALL = 0.75
 CERTAIN = 0.9  # A verdict needs this probability of a contradiction: eight of ten are then right (the same page).
+UNSUPPORTED = (
+    0.1  # A sentence of a summary whose entailment is less likely is told as unsupported (the same page).
+)
 POSSIBLE = 0.2  # Of a summary close to a reference both are asked: one is certain, the other does not rule it out.
 
 
@@ -80,6 +83,17 @@ def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
         Verdict(sentence, entailment.contradiction, premise)
         for sentence, premise, entailment, by_reference in judgements
         if _is_contradicted(entailment, by_reference) and not is_question(statement(sentence))
+    ]
+
+
+def unsupported_in(judgements: Sequence[Judgement], model: object) -> list[Verdict]:
+    """Return the sentences of a summary that its context does not say; none if the model cannot be believed."""
+    if not reliability_of(model).by_context:
+        return []
+    return [
+        Verdict(sentence, entailment.entailment, premise)
+        for sentence, premise, entailment, _ in judgements
+        if entailment.entailment < UNSUPPORTED and not is_question(statement(sentence))
     ]
 
 

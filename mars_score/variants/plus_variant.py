@@ -30,6 +30,7 @@ from mars_score.variants.judgements import (
     judge,
     judged_sentences,
     reliability_of,
+    unsupported_in,
     verdicts_on,
 )
 from mars_score.variants.variant import Variant, encoding_notices, raised
@@ -62,7 +63,7 @@ class PlusVariant(Variant):
         row = plan.row
         if not row.candidate:
             return RowScore(0.0)
-        features = make_features(plan, outputs, calls)
+        features, model = make_features(plan, outputs, calls), calls.models.entailment_model
         terms = plus(features, self.config)
         references = [
             ReferenceScore(AugmentedReference(text), (recall,), recall)
@@ -76,6 +77,7 @@ class PlusVariant(Variant):
             self._notices(plan, features, [outputs.encodings[text] for text in plan.texts]),
             Aspects.of(terms, features.log_p),
             tuple(features.verdicts),
+            tuple(unsupported_in(features.judgements, model) if "support" in plan.terms else ()),
         )
 
     def _notices(self, plan: Plan, features: Features, encodings: Sequence[Encoding]) -> frozenset[Notice]:
