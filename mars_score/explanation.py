@@ -82,8 +82,9 @@ class Explanation:
         terms: the terms of the score.
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
-        verdicts: reliable verdicts on sentences of the candidate.
+        verdicts: contradicted sentences of the candidate.
         aspects: sides of the candidate that people rate apart.
+        without_support: sentences of a summary that its context does not say.
     """
 
     candidate: str
@@ -92,6 +93,14 @@ class Explanation:
     matches: tuple[Match, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     aspects: Aspects = field(default_factory=Aspects)
+    without_support: tuple[Verdict, ...] = ()
+
+    @property
+    def told(self) -> list[tuple[str, Verdict]]:
+        """Return the contradicted sentences, then other unsupported ones, each with the word for it."""
+        contradicted = {verdict.sentence for verdict in self.verdicts}
+        others = [one for one in self.without_support if one.sentence not in contradicted]
+        return [*(("contradicted", one) for one in self.verdicts), *(("supported", one) for one in others)]
 
     @property
     def points(self) -> dict[str, float]:
@@ -118,8 +127,8 @@ class Explanation:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
             words = "  ".join(map(_matched, match.words))
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
-        for verdict in self.verdicts:
-            lines.append(f"  contradicted {verdict.probability:.2f}: {verdict.sentence}")
+        for word, verdict in self.told:
+            lines.append(f"  {word} {verdict.probability:.2f}: {verdict.sentence}")
             lines.append(f"      by: {verdict.premise}")
         return "\n".join(lines)
 
@@ -156,9 +165,9 @@ def _word(word: Word) -> str:
     )
 
 
-def verdict_page(verdict: Verdict) -> str:
+def verdict_page(verdict: Verdict, word: str = "contradicted") -> str:
     """Write a verdict as HTML, with the sentence of the candidate and the premise."""
-    label = f"contradicted {verdict.probability:.2f}"
+    label = f"{word} {verdict.probability:.2f}"
     premise = f"<small>by: {escape(verdict.premise)}</small>"
     return f'<p class="mars-verdict"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
 
@@ -173,7 +182,8 @@ def page_of(explanations: Sequence[Explanation]) -> str:
 
 def _section(explanation: Explanation) -> str:
     lines = "<br>".join(map(escape, explanation.lines()))
-    parts = [*map(verdict_page, explanation.verdicts), *map(match_page, explanation.matches)]
+    told = [verdict_page(verdict, word) for word, verdict in explanation.told]
+    parts = [*told, *map(match_page, explanation.matches)]
     return (
         f"<section><p><b>{explanation.score:.3f}</b> {escape(explanation.candidate)}</p>"
         f'<p class="mars-legend">{lines}</p><div class="mars-explained">{"".join(parts)}</div></section>'
@@ -212,6 +222,7 @@ def explain(
             (*_with_words(matches, row.candidate, tokenized), *nearest.get(row, ())),
             score.verdicts,
             score.aspects,
+            score.without_support,
         )
         for row, score, matches in zip(rows, scores, shown, strict=True)
     )

@@ -189,3 +189,19 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, run):
     data = json.loads(run(*command, 6, "--json", "--chunk-size", 2)[1])
     assert sorted(explanation["line"] for explanation in data["explanations"]) == [1, 2, 3, 4, 4, 4]
     assert [explanation["score"] for explanation in data["explanations"]] == sorted(data["scores"])
+
+
+def test_unsupported_sentences_are_told_once():
+    """Those that are contradicted as well are told as such."""
+    contradicted, unsupported = Verdict("It was dry.", 0.95, "It rained."), Verdict("We ate.", 0.03, "It rained.")
+    lacking = (Verdict("It was dry.", 0.01, "It rained."), unsupported)
+    told = Explanation("It was dry. We ate.", 0.2, verdicts=(contradicted,), without_support=lacking)
+    assert str(told).splitlines()[1:] == [
+        "  contradicted 0.95: It was dry.",
+        "      by: It rained.",
+        "  supported 0.03: We ate.",
+        "      by: It rained.",
+    ]
+    page = told._repr_html_()
+    assert "<b>supported 0.03</b> We ate." in page
+    assert page.count("<b>contradicted 0.95</b> It was dry.") == page.count('class="mars-verdict"') - 1 == 1
