@@ -1,0 +1,1 @@
+"""The rated sets, built from their public repositories."""
