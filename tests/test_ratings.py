@@ -58,7 +58,7 @@ QUALITY = [
         **{f"{column}{i}": 10 * i + bonus for i in range(1, 6) for column in ("quality", "natur")},
         **{f"check{i}": check for i in range(1, 6)},
     }
-    for worker, bonus, check in (("w1", 0, "ok"), ("w2", 40, "added\nmissing"))
+    for worker, bonus, check in (("w1", 0, "missing"), ("w2", 40, "added\nmissing"))
 ]
 HUSE = [
     {
@@ -69,7 +69,7 @@ HUSE = [
     }
     for kind, headline, answer in (
         *(("SUM", "dog barks", "Rare"), ("SUM", "dog barks", "Very Typical")),
-        *(("HUMAN_SUM", "rex is loud", "Average"), ("OTHER", "cat", "Average")),
+        *(("HUMAN_SUM", "rex is loud", "Typical"), ("OTHER", "cat", "Average")),
     )
 ]
 ASPECTS = ("fluency", "clarity", "conciseness", "relevance", "consistency", "answerability", "answer_consistency")
@@ -325,7 +325,7 @@ SETS = {
             "candidate": "Blue Hut is a pub 1.",
             "human": -1.4142,
             "system": "s1",
-            "ratings": {"quality": 30.0, "quality_z": -1.4142, "nothing_missing": 0.5, "nothing_added": 0.5}
+            "ratings": {"quality": 30.0, "quality_z": -1.4142, "nothing_missing": 0.0, "nothing_added": 0.5}
             | {"naturalness": 30.0, "naturalness_z": -1.4142},
         },
     ),
