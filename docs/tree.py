@@ -1,5 +1,9 @@
-"""Write the tree of the files in CONTRIBUTING.md, from the first line of each: ``python -m docs.tree``."""
+"""Print the tree of the code, from the first line of each docstring: ``python -m docs.tree``.
 
+``python -m docs.tree --write`` writes the folders alone into CONTRIBUTING.md.
+"""
+
+import argparse
 import ast
 import re
 from pathlib import Path
@@ -12,12 +16,25 @@ FOLDERS = ("mars_score", "space")
 _BLOCK = re.compile(r"(<!-- tree -->\n```\n).*?(```\n<!-- /tree -->)", re.DOTALL)
 
 
-def tree() -> str:
-    """Return a line for each file of code with its first line, and for each folder that of its ``__init__.py``."""
+def main() -> None:
+    """Print the tree, or write the page anew."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--write", action="store_true", help="write the folders into CONTRIBUTING.md")
+    if options.parse_args().write:
+        write_whole(PAGE, page())
+    else:
+        print(tree(), end="")
+
+
+def tree(pattern: str = "*.py") -> str:
+    """Return a line for each file of code that the pattern matches, with its first line.
+
+    ``__init__.py`` stands for its folder.
+    """
     lines = []
     for folder in FOLDERS:
         for path in sorted(
-            (ROOT / folder).rglob("*.py"), key=lambda path: path.with_name(path.name.lower()).parts
+            (ROOT / folder).rglob(pattern), key=lambda path: path.with_name(path.name.lower()).parts
         ):
             name = path.relative_to(ROOT)
             depth = len(name.parts) - (2 if name.name == "__init__.py" else 1)
@@ -27,8 +44,8 @@ def tree() -> str:
 
 
 def page() -> str:
-    """Return the page with the tree as the files are now."""
-    return _BLOCK.sub(lambda match: f"{match[1]}{tree()}{match[2]}", PAGE.read_text(encoding="utf-8"))
+    """Return the page with its folders as they are now."""
+    return _BLOCK.sub(lambda match: f"{match[1]}{tree('__init__.py')}{match[2]}", PAGE.read_text(encoding="utf-8"))
 
 
 def _first_line(path: Path) -> str:
@@ -37,4 +54,4 @@ def _first_line(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    write_whole(PAGE, page())
+    main()

@@ -1,1 +1,4 @@
-"""The Space: MARS in a browser. ``app.py`` starts it from a checkout; the installed package lacks it."""
+"""The Space: MARS in a browser.
+
+``app.py`` starts it from a checkout; the installed package lacks it.
+"""

@@ -70,6 +70,15 @@ def test_every_name_of_the_page_exists():
         )
 
 
-def test_the_tree_of_the_page_is_that_of_the_files():
-    """After a change: python -m docs.tree."""
+def test_the_tree_of_the_page_is_that_of_the_folders():
+    """After a change: python -m docs.tree --write."""
     assert tree.page() == tree.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tree_prints_every_file(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tree"])
+    tree.main()
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {path.name for path in PACKAGE.rglob("*.py")} - {"__init__.py"} <= {*names}
+    assert {f"{path.parent.name}/" for path in PACKAGE.rglob("__init__.py")} <= {*names}
+    assert len(names) == len([*PACKAGE.rglob("*.py"), *(ROOT / "space").rglob("*.py")])

@@ -1,4 +1,4 @@
-"""The command ``mars``: reads rows from files, scores or augments them, prints or writes the outcome.
+"""The command ``mars``.
 
 Exit codes: 0 done; 1 a model is not available, or a worker died; 2 bad input or usage; 3 scores below a threshold;
 129 hung up; 130 interrupted; 143 terminated.

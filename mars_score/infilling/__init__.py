@@ -1,1 +1,1 @@
-"""Fill the blanks of templates: generate, judge and revise; a planner looks ahead to the text that follows."""
+"""Fill the blanks of templates, with a planner that looks ahead (section 2.2 of the paper)."""

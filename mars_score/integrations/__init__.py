@@ -1,1 +1,4 @@
-"""MARS within other libraries; each is imported only by the module of its name."""
+"""MARS within other libraries.
+
+Each is imported only by the module of its name.
+"""

@@ -1,1 +1,1 @@
-"""Correlations, and what resampling of whole groups says about them and about means."""
+"""Correlations, and resampling of whole groups."""

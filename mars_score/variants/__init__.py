@@ -1,1 +1,1 @@
-"""Variants: what each formula asks of the models, and the scores and notices of rows that follow."""
+"""What each formula asks of the models, and the scores and notices that follow."""

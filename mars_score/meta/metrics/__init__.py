@@ -1,4 +1,4 @@
-"""The registry of metrics: MARS with its variants, common alternatives, and trivial baselines.
+"""The registry of metrics: MARS, common alternatives, and trivial baselines.
 
 A metric is a subclass of :class:`mars_score.meta.metrics.base.Metric` and a line in ``PEERS``. Variants of MARS
 need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, and ``references=false`` scores by the
