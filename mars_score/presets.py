@@ -17,12 +17,11 @@ class ModelSettings:
     encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
     entailment_model: ModelPair = option(
         None,
-        "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
+        "NLI classifier; as an object: a pair (model, tokenizer). None: no NLI.",
     )
     dtype: NumberType = option(
         "float32",
-        "Number type of the models; auto, the default of plus and fast: bfloat16 where the device multiplies it "
-        "fast, else float32.",
+        "Number type of the models; auto, the default of plus and fast: bfloat16 where it is fast, else float32.",
     )
 
 

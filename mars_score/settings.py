@@ -35,27 +35,25 @@ CHANGES: dict[str, dict[str, Any]] = {
 class Settings:
     """All settings of a scorer; make one with :func:`resolve_settings`."""
 
-    variant: Variant = option(DEFAULT_VARIANT, "Formula and constants: paper, plus or fast.")
-    use_context: bool = option(True, "False: the context is not used anywhere.")
+    variant: Variant = option(DEFAULT_VARIANT, "Formula and constants.")
+    use_context: bool = option(True, "False: scores ignore the context.")
     task: Literal["text", "summary", "dialogue", "data"] | None = option(
         None,
-        "What the contexts are: text; summary, a text from which the candidate is to follow; dialogue, whose "
-        "turns are lines; or data, records of fields and values. None: as their type says: passages are summary, "
-        "a list is a dialogue, a dict a record, a string a text.",
+        "What the contexts are: text; summary (a text from which the candidate has to follow); dialogue (in a "
+        "string, each line is a turn); or data (records). None: by type: passages are summary, lists dialogue, "
+        "other dicts data, strings text.",
     )
     clean: bool = option(
         False,
-        "Take reasoning such as <think> and special tokens such as <|im_end|> out of candidates and samples.",
+        "Remove reasoning such as <think> and special tokens such as <|im_end|> from candidates and samples.",
     )
     language: Annotated[str, AfterValidator(check_language)] = option(
         ENGLISH,
-        "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline. Words are "
-        "masked by it.",
+        "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline.",
     )
     learned: Folder = option(
         None,
-        "Folder of a learned head (mars train), which corrects the scores; settings that it was trained with "
-        "follow from it.",
+        "Folder of a learned head (mars train), which corrects the scores and brings its own settings.",
     )
     models: ModelSettings = ModelSettings()
     config: PlusConfig | PaperConfig = PlusConfig()

@@ -38,15 +38,12 @@ class PaperConfig:
     )
     idf_corpus: Texts = option(
         None,
-        "Texts to count IDF over, or the path of a file with one text per line; None: the different references of "
-        "the call.",
+        "Texts to count IDF over, or a file with one text per line; None: the references of the call.",
     )
-    lower_words: bool = option(
-        True, "Lower-case words, for IDF and to find those that a reference shares with its context."
-    )
+    lower_words: bool = option(True, "Lower-case words for IDF and for the words shared with the context.")
     strip_urls_hashtags: bool = option(
         True,
-        "Remove URLs and hashtags from candidate and references, or from none if one would have no word left.",
+        "Remove URLs and hashtags from candidate and references; from none if one would have no word left.",
     )
     # Infilling (section 2.2, Appendix B).
     sigma: int = option(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0)
@@ -55,8 +52,7 @@ class PaperConfig:
     )
     planner: Literal["none", "self"] = option(
         "self",
-        "none: plain decoding; self: the paper's (Eq. 3-6), which moves the cached keys and values towards the "
-        "text that follows and takes about seven times as long.",
+        "none: plain decoding; self: the paper's planning (Eq. 3-6), about seven times slower.",
     )
     plan_step: float = option(0.02, "eta: length of a gradient step.", None, 1000, gt=0)
     plan_iterations: int = option(3, "k: gradient steps per generated token.", 1)
@@ -68,7 +64,9 @@ class PaperConfig:
     )
     plan_fusion: float = option(1.0, "Weight of the planned distribution beside the plain one (PPLM: 0.9).", 0, 1)
     # Score (section 2.3).
-    q: float = option(0.8, "The i-th text (0: the reference) has a weight in proportion to q**i.", None, 1, gt=0)
+    q: float = option(
+        0.8, "The weight of the i-th text (0: the reference) is proportional to q**i.", None, 1, gt=0
+    )
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
 
     needs_references: ClassVar = True

@@ -65,25 +65,25 @@ TERMS = {  # in the order of the formula
 class PlusConfig:
     """The settings of the formula; those up to ``log_p_weight`` were chosen on development sets."""
 
-    context_weight: float = option(0.5, "Largest weight w of the context, reached with long references.", 0, 1)
+    context_weight: float = option(0.5, "Largest weight w of the context, for long references.", 0, 1)
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
-    repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
-    support_weight: float = option(0.2, "Largest weight of the support by the context in a summary.", 0, 10)
+    repetition_penalty: float = option(0.3, "Loss of a candidate that only repeats words.", 0, 10)
+    support_weight: float = option(0.2, "Largest weight s of the support by the context, in a summary.", 0, 10)
     contradiction_penalty: float = option(
-        0.5, "Share of the score, support included, that is lost if all sentences are contradicted.", 0, 1
+        0.5, "Share of the score, with support, that is lost if all sentences are contradicted.", 0, 1
     )
-    context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
-    likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
+    context_words: float = option(3.0, "Words of a reference at which w is half its largest.", 0)
+    likelihood_words: float = option(20.0, "Words of a reference at which l is half its largest.", 0)
     close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
-    max_pmi: float = option(2.5, "Cap on the PMI with references; a higher one is a sign of copying.", 0)
+    max_pmi: float = option(2.5, "Largest PMI that counts where there are references.", 0)
     log_p_weight: float = option(0.5, "Weight of log p without the context, beside the PMI.", 0, 10)
-    window_words: int = option(100, "Words of a part of the context that is encoded.", 1)
-    word_letters: int = option(4, "Letters of a word whose repetition counts, at least.", 1)
-    repetition_words: int = option(10, "Such words before a word among which it is a repetition.", 1)
-    copied_words: int = option(5, "Words in a row that are copied and no coincidence.", 1)
-    premise_words: int = option(150, "Words of the passage by which the NLI model judges a sentence.", 1)
-    max_sentences: int = option(20, "Sentences of a candidate that the NLI model reads.", 1)
+    window_words: int = option(100, "Words of a window of the context.", 1)
+    word_letters: int = option(4, "Fewest letters of a word whose repetition counts.", 1)
+    repetition_words: int = option(10, "Words before a word among which it is a repetition.", 1)
+    copied_words: int = option(5, "Words in a row that count as copied.", 1)
+    premise_words: int = option(150, "Words of a premise of the NLI model.", 1)
+    max_sentences: int = option(20, "Sentences of a candidate that the NLI model judges.", 1)
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
 
