@@ -28,20 +28,19 @@ PAGES = {
         "README",
         "CONTRIBUTING",
         "docs/settings",
-        "docs/store",
+        "docs/scale",
         "docs/meta-evaluation",
         "docs/method",
-        "docs/samples",
     ]
 }
-
-
-COLUMNS = ("prediction", "reference", "context")
+# Its Python snippets run in test_recipes.py.
+DATA = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 
 
 def commands(program):
     """Command lines of the bash blocks that begin with ``program``, as lists of words without it."""
-    blocks = re.findall(r"^```bash\n(.*?)^```$", "".join(PAGES.values()), flags=re.MULTILINE | re.DOTALL)
+    pages = "".join([*PAGES.values(), DATA])
+    blocks = re.findall(r"^```bash\n(.*?)^```$", pages, flags=re.MULTILINE | re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     words = [shlex.split(line, comments=True) for line in lines]
     return [line[1:] for line in words if line[:1] == [program]]
@@ -52,12 +51,13 @@ def folder(tmp_path, monkeypatch):
     """A working folder with the pages' files and the checkout's ``mars``, for ``evaluate.load("mars")``."""
     shutil.copytree(ROOT / "mars", tmp_path / "mars")
     files = dict(snippets.FILES.findall("".join(PAGES.values())))
-    assert set(files) == {"rated.jsonl", "sampled.jsonl", "answers.jsonl"}
+    assert set(files) == {"rated.jsonl", "answers.jsonl"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    rows = [json.loads(line) for line in files["sampled.jsonl"].splitlines()]
+    rows = [json.loads(line) for line in files["answers.jsonl"].splitlines()]
     for name in ("rows.jsonl", "other.jsonl"):
-        jsonl.write(tmp_path / name, [{column: row[column] for column in COLUMNS} for row in rows])
+        jsonl.write(tmp_path / name, rows)
+    jsonl.write(tmp_path / "sampled.jsonl", [{**row, "samples": ["It opens.", "Soon."]} for row in rows])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -92,10 +92,12 @@ def test_command_lines(argv, folder, capsys):
     assert main(argv) == 0, capsys.readouterr().err
     if "--report" in argv:
         assert "BLEU-1" in (folder / argv[argv.index("--report") + 1] / "report.md").read_text(encoding="utf-8")
-    if "--json" in argv:
-        assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
-    if "--out" in argv:
-        assert len((folder / argv[argv.index("--out") + 1]).read_text().splitlines()) == 2
+    for option in {"--json", "--out"} & {*argv}:
+        rows = len((folder / argv[1]).read_text(encoding="utf-8").splitlines())
+        if option == "--json":
+            assert len(json.loads(capsys.readouterr().out)["scores"]) == rows
+        else:
+            assert len((folder / argv[argv.index("--out") + 1]).read_text(encoding="utf-8").splitlines()) == rows
 
 
 def test_commands_name_what_exists():
@@ -208,7 +210,8 @@ def test_settings_presets_and_the_limit_of_the_store_are_those_of_the_code():
     page = PAGES["docs/settings.md"]
     assert settings.render(page) == page, "run python -m docs.settings"
     assert sorted(re.findall(r"^\| `(\w+)` \|", settings.table(), flags=re.MULTILINE)) == sorted(SETTING_NAMES)
-    section = page.split("\n## Presets\n")[1].split("\n## ")[0]
+    models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    section = models.split("\n## Presets\n")[1].split("\n\n")[1]
     lines = re.findall(r"^\| `.*$", re.sub(r" \(default of .*?\)", "", section), flags=re.MULTILINE)
     rows = [re.findall("`(.*?)`", line) for line in lines]
     parts = ("language_model", "encoder", "entailment_model")
@@ -216,7 +219,7 @@ def test_settings_presets_and_the_limit_of_the_store_are_those_of_the_code():
     assert dict(re.findall(r"`(\w+)` \(default of `(\w+)`", section)) == {
         presets.DEFAULT_PRESETS[variant]: variant for variant in ("plus", "paper")
     }
-    assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/store.md"]
+    assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/scale.md"]
 
 
 def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
