@@ -8,7 +8,7 @@
 ``train`` learns ratings (``--objective ratings``, the default), the signals of synthetic pairs that are made of
 texts (``pretrain``, before ratings), or to prefer texts to their damaged versions (``contrastive``, LS_Score).
 ``score`` prints a line of JSON for each row and, where rows have ratings, Pearson's r with them on standard error.
-docs/learning.md says what is BLEURT's and LS_Score's and what is not.
+The rows of LS_Score need no references: ``score ls ROWS.jsonl --no-references --prediction-column prediction``.
 """
 
 import argparse

@@ -3,6 +3,15 @@
 Both start from a copy of the preset's encoder. ``"encoder"`` is the cross-encoder of BLEURT (Sellam et al. 2020,
 https://aclanthology.org/2020.acl-main.704); ``"ls"`` is LS_Score (Wu et al. 2020,
 https://aclanthology.org/2020.emnlp-main.294), which does not use references.
+
+What is not BLEURT's: pre-training has MARS's score, log probability and PMI as signals, and no back-translation; it
+has 1,500 pairs of the user's texts and damaged copies, not 6.5 million of Wikipedia. The input also has the two
+windows of the context nearest to the candidate. The output is a layer on the mean of all token vectors and two
+products, which begin as cosines, not on ``[CLS]``. It has 22M parameters (preset "mini"), not 110M or 340M.
+
+What is not LS_Score's: mean vectors, not ``[CLS]``; the two windows of 100 words nearest to the candidate, not the
+document; added sentences are a text of another context; one matrix and the encoder's table of words, not two
+matrices; .3 of the words are deleted (theirs is not given).
 """
 
 import copy
