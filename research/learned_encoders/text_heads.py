@@ -4,8 +4,8 @@ Both start from a copy of the preset's encoder. ``"encoder"`` is the cross-encod
 https://aclanthology.org/2020.acl-main.704); ``"ls"`` is LS_Score (Wu et al. 2020,
 https://aclanthology.org/2020.emnlp-main.294), which does not use references.
 
-What is not BLEURT's: pre-training has MARS's score, log probability and PMI as signals, and no back-translation; it
-has 1,500 pairs of the user's texts and damaged copies, not 6.5 million of Wikipedia. The input also has the two
+What is not BLEURT's: pre-training has MARS's score, log probability and PMI as signals, and no back-translation,
+on 1,500 pairs of the user's texts and damaged copies, not 6.5 million of Wikipedia. The input also has the two
 windows of the context nearest to the candidate. The output is a layer on the mean of all token vectors and two
 products, which begin as cosines, not on ``[CLS]``. It has 22M parameters (preset "mini"), not 110M or 340M.
 
