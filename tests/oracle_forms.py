@@ -284,7 +284,7 @@ def plus(
     likelihood: float = 0.15,
     context_weight: float = 0.5,
     verdicts: tuple[float, float] = (math.inf, math.inf),
-    by: Sequence[str] = ("reference", "context", "both"),
+    tasks: Sequence[str] = ("text", "summary"),
     belief: float = 0.5,
 ) -> float:
     """The score of a row; `fast` has no likelihood.
@@ -299,7 +299,7 @@ def plus(
         likelihood: weight.
         context_weight: largest weight of the context.
         verdicts: which probability of a contradiction is certain, and which is likely.
-        by: what a verdict can be said by: the reference of a text, and the context of a summary alone or with one.
+        tasks: in which there are verdicts.
         belief: which share of its weight the support of a summary gets.
     """
     candidate, context = candidate.strip(), context.strip()
@@ -338,11 +338,7 @@ def plus(
     judged = judgements(models, candidate, references, context, task)
     support = 0.2 * belief if task == "summary" else 0.0
     total += support * share_of(one.supported for one in judged)
-    alone = "reference" if task == "text" else "context"
-    premises = [alone if one.by_reference is None else "both" for one in judged]
-    denied = share_of(
-        one.is_denied(*verdicts) and premise in by for one, premise in zip(judged, premises, strict=True)
-    )
+    denied = share_of(one.is_denied(*verdicts) for one in judged) if task in tasks else 0.0
     return total - (0.5 - support) * denied * max(0.0, total)
 
 

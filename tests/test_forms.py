@@ -221,8 +221,8 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
     [
         (Reliability(), {}),  # of a model that does not ship
         (Reliability(0.0), {"belief": 0.0}),
-        (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "by": ["reference", "both"]}),
-        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context", "both"]}),
+        (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "tasks": ["text"]}),
+        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "tasks": ["summary"]}),
     ],
 )
 def test_what_is_not_believed_does_not_count(models, make, monkeypatch, has_references, known, expected):

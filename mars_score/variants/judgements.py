@@ -41,9 +41,8 @@ class Reliability(NamedTuple):
 
     Attributes:
         support: share of the weight of support that its judgements by a context get.
-        by_context: whether it can say by the context alone that a sentence of a summary is contradicted.
-        by_reference: whether it can say that a close reference contradicts a sentence of another text, and by both
-            that one of a summary is contradicted.
+        by_context: whether it can say that the context contradicts a sentence of a summary.
+        by_reference: whether it can say that a close reference contradicts a sentence of another text.
     """
 
     support: float = 0.5
@@ -68,8 +67,7 @@ def believed_terms(row: Row, terms: frozenset[str], model: object) -> frozenset[
     known = reliability_of(model)
     is_believed = {
         "support": known.support > 0,
-        "contradiction": (known.by_reference and bool(row.references))
-        or (known.by_context and row.task == "summary"),
+        "contradiction": known.by_context if row.task == "summary" else known.by_reference,
     }
     return frozenset(name for name in terms if is_believed.get(name, True))
 
@@ -79,20 +77,12 @@ def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
     return any(recalls[row.candidate, text] >= CLOSE_RECALL for text in row.references)
 
 
-def verdicts_on(judgements: Sequence[Judgement], one_is_enough: bool) -> list[Verdict]:
-    """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question.
-
-    Args:
-        judgements: of its sentences.
-        one_is_enough: whether a sentence that is judged by one premise alone can be contradicted; else context and
-            reference are needed.
-    """
+def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
+    """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question."""
     return [
         Verdict(sentence, entailment.contradiction, premise)
         for sentence, premise, entailment, by_reference in judgements
-        if (one_is_enough or by_reference)
-        and _is_contradicted(entailment, by_reference)
-        and not is_question(statement(sentence))
+        if _is_contradicted(entailment, by_reference) and not is_question(statement(sentence))
     ]
 
 

@@ -183,7 +183,7 @@ def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> l
 def make_features(plan: Plan, outputs: Outputs, calls: ModelCalls) -> Features:
     """Take the features of a row, whose candidate is not blank, from the model outputs."""
     row, terms, vectors = plan.row, plan.terms, outputs.encodings
-    judgements, known = outputs.judgements.get(row, ()), reliability_of(calls.models.entailment_model)
+    judgements, model = outputs.judgements.get(row, ()), calls.models.entailment_model
 
     def context_cosine(text: str) -> float:
         return float((outputs.windows[row.context] @ vectors[text].vector).max())
@@ -205,10 +205,8 @@ def make_features(plan: Plan, outputs: Outputs, calls: ModelCalls) -> Features:
         reference_context_cosine=sum(near) / len(near) if near else 0.0,
         log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
         judgements=judgements,
-        verdicts=verdicts_on(judgements, row.task != "summary" or known.by_context)
-        if "contradiction" in terms
-        else (),
-        belief=known.support,
+        verdicts=verdicts_on(judgements) if "contradiction" in terms else (),
+        belief=reliability_of(model).support,
     )
 
 

@@ -147,7 +147,7 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
         mean = both.mean(axis=0)
         shares.append([*mean, 1 - mean.sum()])
         margins.append((both[:, 1] - both[:, 0]).min())
-        contradicted.append(close[row] and bool(verdicts_on(judged[row], one_is_enough=True)))
+        contradicted.append(close[row] and bool(verdicts_on(judged[row])))
     return Measured(list(pairs), np.array(shares), np.array(margins), np.array(contradicted))
 
 
