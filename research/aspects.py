@@ -123,12 +123,10 @@ def means(found: Found) -> dict[str, dict[str, float]]:
     return values
 
 
-def by_kind(values: Mapping[str, Any]) -> str:
+def by_kind(kinds: Mapping[str, Mapping[str, float]]) -> str:
     """Write the means."""
     rows = [["people rated", "ratings", *OURS]]
-    for name, where in (("kinds", ""), ("kinds in summaries", " of summaries")):
-        rows += [[f"{kind}{where}", str(row["ratings"]), *cells(row)] for kind, row in values[name].items()]
-    return markdown(rows)
+    return markdown(rows + [[kind, str(row["ratings"]), *cells(row)] for kind, row in kinds.items()])
 
 
 def by_set(found: Found) -> str:
@@ -148,7 +146,8 @@ def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Write the tables of each preset."""
     made: dict[str, str] = {}
     for preset, values in recorded.items():
-        made |= {f"{preset} kinds": by_kind(values), f"{preset} sets": "\n".join(values["sets"])}
+        made |= {f"{preset} {name}": by_kind(values[name]) for name in ("kinds", "kinds in summaries")}
+        made[f"{preset} sets"] = "\n".join(values["sets"])
     return made
 
 
