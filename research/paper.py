@@ -13,7 +13,6 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,13 +39,22 @@ COMPARED = (
     "reference cosine",
     "length",
 )
-TRIVIAL = ("reference cosine", "context cosine", "length")  # not in the paper
-# The metrics of LS_Score's table -> ours.
-OURS = {
+# Metrics of the table of agreement; the last three are not in the paper.
+AGREEING = (
+    *("BLEU-1", "METEOR", "ROUGE-L", "BERTScore", "Perplexity"),
+    *("MARS", UNPLANNED, "MARS w/o context", "MARS w/o both"),
+    *("reference cosine", "context cosine", "length"),
+)
+# Metrics of the paper's table of attacks -> ours.
+ATTACKED = {"BERTScore": "BERTScore", "MARS (RoBERTa)": "MARS"}
+# Metrics of LS_Score's table -> ours; it has not the last two.
+RATED_APART = {
+    "ROUGE-L": "ROUGE-L",
     "BERTScore-F": "BERTScore",
-    "S+WMS": "Sent. Mover Sim.",
-    "BERT cosine, reference": "reference cosine",
     "BERT cosine, document": "context cosine",
+    "LS_Score": "",
+    "MARS": "MARS",
+    "length": "length",
 }
 Figures = Mapping[str, Any]
 
@@ -74,13 +82,9 @@ def page(path: Path) -> str:
     kept, published = (json.loads(path.read_text(encoding="utf-8")) for path in (KEPT, PUBLISHED))
 
     def table(marker: re.Match[str]) -> str:
-        name = marker[2]
-        if name in TABLES:
-            return f"{marker[1]}\n{TABLES[name](kept, published)}\n"
-        source, key = name.split(".")
-        return f"{marker[1]}\n{as_listed({**kept, **published}[source][key])}\n"
+        return f"{marker[1]}\n{TABLES[marker[2]](kept, published)}\n"
 
-    pattern = r"(<!-- table: ([\w.]+) -->)\n(?:\|.*\n)*"
+    pattern = r"(<!-- table: (\w+) -->)\n(?:\|.*\n)*"
     return re.sub(pattern, table, path.read_text(encoding="utf-8"))
 
 
@@ -103,49 +107,34 @@ def interval(ends: Sequence[float]) -> str:
     return "-" if np.isnan(ends[0]) else f"{number(ends[0])} [{number(low)}, {number(high)}]"
 
 
-def as_listed(table: Figures) -> str:
-    """Write a table that is saved as it is shown: columns, and rows by name."""
-    rows = ([name, *map(number, values)] for name, values in table["rows"].items())
-    return markdown(["", *table["columns"]], rows)
-
-
 def data(kept: Figures, published: Figures) -> str:
-    """Make table 2: words of a context and of a reference, and their ratio Omega."""
-    sets, rows = kept["sets"], []
-    for task, names in SETS.items():
-        rows.append([f"{task}, theirs", "", "", *map(number, published["mars"]["table2"][task])])
-        for name in names:
-            context, reference = sets[name]["words"]
-            sizes = [sets[name]["rows"], sets[name]["contexts"]]
-            rows.append([name, *map(number, [*sizes, context, reference, context / reference])])
-    return markdown(["set", "rows", "contexts", "words of a context", "of a reference", "Ω"], rows)
-
-
-def agreement(task: str, kept: Figures, published: Figures) -> str:
-    """Make table 3 of a task: Pearson's r by system and its mean over them, theirs, and our mean over systems."""
-    theirs, sets = dict(published["mars"]["table3"][task]), kept["sets"]
-    systems = theirs.pop("systems")
-    names = [name for name in SETS[task] if sets[name]["systems"]]
+    """Make table 2: mean words of a context and of a reference."""
     rows = []
-    for metric in (*theirs, *TRIVIAL):
-        values = theirs.get(metric, [np.nan] * len(systems))
-        means = [
-            np.mean([r for r in rs if not np.isnan(r)] or [np.nan])
-            for rs in (
-                [correlation_of(one, metric)[0] for one in sets[name]["systems"].values()] for name in names
-            )
-        ]
-        rows.append([metric, *map(number, [*values, float(np.mean(values)), *map(float, means)])])
-    ours = [f"{name}, mean of {len(sets[name]['systems'])}" for name in names]
-    return markdown(["r", *systems, "mean", *ours], rows)
+    for task, names in SETS.items():
+        rows.append([f"{task}, theirs", *map(number, published["mars"]["table2"][task][:2])])
+        rows += [[name, *map(number, kept["sets"][name]["words"])] for name in names]
+    return markdown(["mean words", "context", "reference"], rows)
 
 
-def all_rows(kept: Figures, published: Figures) -> str:
-    """Tabulate Pearson's r over all rows, or within groups."""
-    metrics = [*(name for name in published["mars"]["table3"]["newsroom"] if name != "systems"), *TRIVIAL]
-    names = [name for names in SETS.values() for name in names]
-    rows = ([one, *(interval(correlation_of(kept["sets"][name]["r"], one)) for name in names)] for one in metrics)
-    return markdown(["r [95 %]", *names], [row for row in rows if any(cell != "-" for cell in row[1:])])
+def agreement(kept: Figures, published: Figures) -> str:
+    """Make table 3: Pearson's r of the metrics of :data:`AGREEING`, the mean over systems, theirs and ours."""
+    theirs, heading, columns = published["mars"]["table3"], ["r, mean of systems"], []
+    for task, names in SETS.items():
+        heading.append(f"{task}, theirs")
+        columns.append([float(np.mean(theirs[task].get(metric, [np.nan]))) for metric in AGREEING])
+        for name in names:
+            if systems := kept["sets"][name]["systems"]:
+                heading.append(f"{name}, {len(systems)}")
+                columns.append([mean_of_systems(systems, metric) for metric in AGREEING])
+    rows = zip(AGREEING, *columns, strict=True)
+    return markdown(heading, ([metric, *map(number, values)] for metric, *values in rows))
+
+
+def mean_of_systems(systems: Mapping[str, Figures], metric: str) -> float:
+    """Return the mean of r over systems, where it is defined; as in the paper, that of the perplexity itself."""
+    found = [figures.get(metric, [np.nan])[0] for figures in systems.values()]
+    mean = float(np.mean([r for r in found if not np.isnan(r)] or [np.nan]))
+    return -mean if metric == "Perplexity" else mean
 
 
 def differences(kept: Figures, published: Figures) -> str:
@@ -163,37 +152,22 @@ def differences(kept: Figures, published: Figures) -> str:
     return markdown(["MARS minus", *names], [[one, *(cell(name, one) for name in names)] for one in COMPARED])
 
 
-def correlation_of(figures: Figures, metric: str) -> list[float]:
-    """Return r with the ends of its interval; as in the paper, that of the perplexity itself."""
-    ends = figures.get(metric, [np.nan] * 3)
-    return [-end for end in ends] if metric == "Perplexity" else ends
-
-
-def attacks(attack: str, kept: Figures, published: Figures) -> str:
-    """Make table 4 of an attack: what it takes from r, and the share of attacked rows below their originals."""
-    theirs, place = published["mars"]["table4"], ("reorder", "retrieve").index(attack)
-    sets = kept["sets"]
-    heading = ["metric"]
+def attacks(kept: Figures, published: Figures) -> str:
+    """Make table 4: what attacks take from r, and the share of attacked rows of ours below their originals."""
+    theirs, sets = published["mars"]["table4"], kept["sets"]
+    heading = ["attack"]
     for task, names in SETS.items():
-        if attack == "retrieve":
-            heading.append(f"{task}: r")
-        heading.append(task)
-        heading += [
-            f"{name} ({one[attack]['rows']})" for name in names if attack in (one := sets[name]["attacks"])
-        ]
+        heading += [f"{task}, theirs", *names]
     rows = []
-    for metric in next(iter(theirs.values())):
-        cells = [metric]
-        for task, names in SETS.items():
-            if attack == "retrieve":
-                cells.append(number(theirs[task][metric][2]))
-            cells.append(number(theirs[task][metric][place], "+"))
-            for one in (sets[name]["attacks"].get(attack) for name in names):
-                if one is not None:
-                    mars = one.get("MARS", one.get(UNPLANNED)) if metric == "MARS (RoBERTa)" else None
-                    own = one.get(metric, mars)
-                    cells.append(f"{own[0]:+.3f} ({own[1]:.2f})" if own else "-")
-        rows.append(cells)
+    for place, attack in enumerate(("reorder", "retrieve")):
+        for metric, own in ATTACKED.items():
+            cells = [f"{attack}, {own}"]
+            for task, names in SETS.items():
+                cells.append(number(theirs[task][metric][place], "+"))
+                for found in (sets[name]["attacks"].get(attack, {}) for name in names):
+                    one = found.get(own, found.get(UNPLANNED) if own == "MARS" else None)
+                    cells.append(f"{one[0]:+.3f} ({one[1]:.2f})" if one else "-")
+            rows.append(cells)
     return markdown(heading, rows)
 
 
@@ -211,45 +185,23 @@ def ratios(kept: Figures, published: Figures) -> str:
     return markdown(["largest ratio", "0", ".2", ".4", ".6", ".8"], rows)
 
 
-def masks(kept: Figures, published: Figures) -> str:
-    """Tabulate the share of masks that another choice changes."""
-    sets = kept["choices"]
-    names = list(next(iter(sets.values()))["masks"])
-    rows = ([one, *(f"{sets[name]['masks'][one]:.2f}" for name in sets)] for one in names)
-    return markdown(["share", *sets], rows)
-
-
-def choices(kept: Figures, published: Figures) -> str:
-    """Tabulate the share of infills that another choice changes, and what it adds to r."""
-    sets = {name: one for name, one in kept["choices"].items() if one["infills"]}
-    names = dict.fromkeys(choice for one in sets.values() for choice in one["infills"])
-
-    def cell(name: str, choice: str) -> str:
-        found = sets[name]["infills"].get(choice)
-        if found is None:
-            return "-"
-        return f"{found['infills']:.2f}" + ("" if found["r"] is None else f" ({found['r']:+.3f})")
-
-    rows = ([one, *(cell(name, one) for name in sets)] for one in names)
-    return markdown(
-        ["infills that change (r)", *(f"{name}, {one['rows']} rows" for name, one in sets.items())], rows
-    )
-
-
 def table1(kept: Figures, published: Figures) -> str:
-    """Make table 1: their metrics, and ours with the models of preset mini."""
+    """Make table 1: their BERTScore and MARS, and ours with the models of preset mini."""
     theirs, ours = published["mars"]["table1"], kept["table1"]
-    rows = [[name, *map(number, [*values, *ours["rows"][name]])] for name, values in theirs["rows"].items()]
-    return markdown(["", *theirs["columns"], *(f"ours: {column}" for column in ours["columns"])], rows)
+    rows = [[name, *map(number, [*values[-2:], *ours["rows"][name]])] for name, values in theirs["rows"].items()]
+    heading = [f"{name}, theirs" for name in theirs["columns"][-2:]] + [
+        f"ours, {name}" for name in ours["columns"]
+    ]
+    return markdown(["", *heading], rows)
 
 
 def aspects(kept: Figures, published: Figures) -> str:
-    """Make LS_Score's table of Newsroom: Spearman's rho by aspect, theirs and ours."""
+    """Make LS_Score's table of Newsroom for :data:`RATED_APART`: Spearman's rho by aspect, theirs and ours."""
     theirs, own = published["ls_score"]["newsroom"], kept["sets"]["newsroom"]["aspects"]
     nothing = [None] * 4
     rows = []
-    for metric in (*theirs, "MARS", "length"):
-        pairs = zip(theirs.get(metric, nothing), own.get(OURS.get(metric, metric), nothing), strict=True)
+    for metric, ours in RATED_APART.items():
+        pairs = zip(theirs.get(metric, nothing), own.get(ours, nothing), strict=True)
         rows.append([metric, *(number(value) for pair in pairs for value in pair)])
     names = ("coherence", "fluency", "informativeness", "relevance")
     return markdown(["Spearman", *(cell for name in names for cell in (name, "ours"))], rows)
@@ -257,14 +209,10 @@ def aspects(kept: Figures, published: Figures) -> str:
 
 TABLES: dict[str, Callable[[Figures, Figures], str]] = {
     "data": data,
-    **{task: partial(agreement, task) for task in SETS},
-    "all_rows": all_rows,
+    "agreement": agreement,
     "differences": differences,
-    "masks": masks,
-    "choices": choices,
+    "attacks": attacks,
     "table1": table1,
-    "reorder": partial(attacks, "reorder"),
-    "retrieve": partial(attacks, "retrieve"),
     "ratios": ratios,
     "aspects": aspects,
 }

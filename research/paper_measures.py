@@ -1,11 +1,11 @@
-"""Measurements that docs/paper.md shows, with the models of preset ``mini``; see :mod:`research.paper`."""
+"""Measurements of docs/paper.md and research/other_papers.md, with the models of preset ``mini``."""
 
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from mars_score.meta.agreement import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.sets import RatedSet, read_rated_set
-from mars_score.metrics.paper import CONTEXT_COST, PLAIN_COST, Idf, PaperConfig, shared_with_context
-from mars_score.models.tagger import Tagger
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
 from mars_score.text import split_words
@@ -103,6 +101,7 @@ def measure_example(target: Path) -> None:
     """Measure the examples of the page, and write them beside what the target holds."""
     kept = json.loads(target.read_text(encoding="utf-8"))
     kept["example"], kept["table1"] = example(), table1()
+    print(json.dumps(kept["example"], indent=1))
     target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 
@@ -207,26 +206,13 @@ class Measuring:
 
 
 def example() -> dict[str, Any]:
-    """Score the first story of examples/ step by step, as tables: words, templates and candidates."""
+    """Score the candidates of the first story of examples/ by several metrics, and time the augmentation."""
     stories = read_stories()
     corpus = [text for story in stories for text in story["references"]]
     context, reference = stories[0]["context"], stories[0]["references"][0]
     candidates = {one["text"]: one["kind"] for one in stories[0]["candidates"]}
     rows = [Row(text, (reference,), context) for text in candidates]
-    scorer = MarsScorer("mini", variant="paper", idf_corpus=corpus)
-    scored = scorer.row_scores(rows)
-    tagger, config = Tagger(), cast(PaperConfig, scorer.settings.config)
-    tagged = tagger.tag([reference])[reference]
-    lower, context_words = ([*words] for words in tagger.words([reference, context]).values())
-    idf, shared = Idf.count(tagger.words(corpus).values()), shared_with_context(lower, context_words)
-    words = {
-        "part of speech": [word.pos for word in tagged],
-        "IDF": [idf[word] for word in lower],
-        "priority": [
-            config.pos_weights.get(word.pos, 1.0) / idf[text] for word, text in zip(tagged, lower, strict=True)
-        ],
-        "cost": [CONTEXT_COST if index in shared else PLAIN_COST for index in range(len(tagged))],
-    }
+    scored = MarsScorer("mini", variant="paper", idf_corpus=corpus).row_scores(rows)
     models, shown = Models(preset="mini", variant="paper"), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
     peers = peer_scores({title: make_metric(PEERS[title], models) for title in shown}, rows, corpus)
     peers["Perplexity"] = -peers["Perplexity"]
@@ -238,15 +224,8 @@ def example() -> dict[str, Any]:
         ]
         for index, (text, kind) in enumerate(candidates.items())
     }
-    infills = scored[0].references[0].augmented.infills
-    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in infills]
+    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in scored[0].references[0].augmented.infills]
     return {
-        "context": context,
-        "words": {"columns": [reference[word.start : word.end] for word in tagged], "rows": words},
-        "texts": {
-            "columns": ["template", "infilled"],
-            "rows": {f"{one.mask_ratio:.0%}": [one.template, one.text] for one in infills},
-        },
         "candidates": {"columns": [*shown, "cosine, reference", *cosines, "MARS"], "rows": compared},
         "seconds": seconds(stories, corpus),
     }

@@ -5,6 +5,7 @@ import math
 import re
 
 import jsonl
+import numpy as np
 import pytest
 
 from mars_score.meta.metrics import lexical
@@ -16,15 +17,28 @@ PUBLISHED = json.loads(paper.PUBLISHED.read_text(encoding="utf-8"))
 PAGE = "".join(path.read_text(encoding="utf-8") for path in paper.PAGES)
 
 
-def rows(name):
-    """The rows of a table of the page by their first cell, with the number that each other cell begins with."""
+def lines(name):
+    """The first cell of each line of a table of the pages, and the others."""
     section = PAGE.split(f"<!-- table: {name} -->\n")[1].split("\n\n")[0]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines()]
-    number = re.compile(r"[+-]?\d+(\.\d+)?")
-    return {
-        first: [float(digits[0]) if (digits := number.match(cell)) else None for cell in rest]
-        for first, *rest in cells
-    }
+    return [(first, rest) for first, *rest in cells]
+
+
+def number(cell):
+    """The number that a cell begins with."""
+    found = re.match(r"[+-]?\d+(\.\d+)?", cell)
+    return float(found[0]) if found else None
+
+
+def rows(name):
+    """The numbers of the rows of a table by the first cell."""
+    return {first: [number(cell) for cell in rest] for first, rest in lines(name)}
+
+
+def columns(name):
+    """The numbers of a table of the page by the names of its column and row."""
+    (_, heading), *body = lines(name)
+    return {column: {first: number(cells[place]) for first, cells in body} for place, column in enumerate(heading)}
 
 
 def test_pages_are_what_the_command_prints(capsys, monkeypatch):
@@ -34,27 +48,39 @@ def test_pages_are_what_the_command_prints(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("task", paper.SETS)
-def test_published_agreement_is_in_the_page(task):
-    theirs = dict(PUBLISHED["mars"]["table3"][task])
-    systems = theirs.pop("systems")
-    shown = rows(task)
-    assert {metric: shown[metric][: len(systems)] for metric in theirs} == theirs
-    for metric, values in PUBLISHED["mars"]["table4"][task].items():
-        assert set(values) <= {*rows("reorder")[metric], *rows("retrieve")[metric]}, metric
-    assert rows("ratios")[f"{task}, theirs"] == PUBLISHED["mars"]["table5"][task]["r"]
-    assert rows("data")[f"{task}, theirs"][2:] == PUBLISHED["mars"]["table2"][task]
+def test_published_figures_are_in_the_tables(task):
+    mars = PUBLISHED["mars"]
+    tables = {name: columns(name) for name in ("agreement", "attacks", "data", "ratios")}
+    shown = tables["agreement"][f"{task}, theirs"]
+    measured = [metric for metric in paper.AGREEING if metric in mars["table3"][task]]
+    assert len(measured) == 9
+    for metric in measured:
+        assert shown[metric] == pytest.approx(np.mean(mars["table3"][task][metric]), abs=6e-4), metric
+    for metric, own in paper.ATTACKED.items():
+        reorder, retrieve, _ = mars["table4"][task][metric]
+        found = tables["attacks"][f"{task}, theirs"]
+        assert (found[f"reorder, {own}"], found[f"retrieve, {own}"]) == (reorder, retrieve)
+    assert rows("ratios")[f"{task}, theirs"] == mars["table5"][task]["r"]
+    assert rows("data")[f"{task}, theirs"] == mars["table2"][task][:2]
 
 
-def test_other_published_tables_are_in_the_page():
-    for name in ("mars.table7", "bleurt.wmt17", "references.wmt19"):
-        source, key = name.split(".")
-        assert PUBLISHED[source][key]["rows"].items() <= rows(name).items()
+def test_other_published_figures_are_in_the_page():
     for name, values in PUBLISHED["mars"]["table1"]["rows"].items():
-        assert rows("table1")[name][: len(values)] == values
+        assert rows("table1")[name][:2] == values[-2:]
     shown = rows("aspects")
-    assert len(shown) > len(PUBLISHED["ls_score"]["newsroom"])
-    for metric, values in PUBLISHED["ls_score"]["newsroom"].items():
-        assert shown[metric][::2] == values, metric
+    theirs = {metric: PUBLISHED["ls_score"]["newsroom"].get(metric, [None] * 4) for metric in paper.RATED_APART}
+    assert {metric: shown[metric][::2] for metric in theirs} == theirs
+    assert sum(None not in values for values in theirs.values()) == 4
+    text = re.sub(r"^\|.*$|\(http.*?\)", "", PAGE, flags=re.MULTILINE)
+    for start, table in (
+        ("**Table 7**", PUBLISHED["mars"]["table7"]),
+        ("\n## BLEURT\n", PUBLISHED["bleurt"]["wmt17"]),
+        ("\n## Better references\n", PUBLISHED["references"]["wmt19"]),
+    ):
+        figures = set(re.findall(r"\d?\.\d+", text.split(start)[1].split("\n## ")[0]))
+        published = {value for values in table["rows"].values() for value in values}
+        assert len(figures) >= 6
+        assert {float(figure) for figure in figures} <= published, start
 
 
 @pytest.fixture
@@ -103,8 +129,7 @@ def test_measuring(tiny_mini, empty_wordnet, rated, monkeypatch):
     assert measured["attacks"]["reorder"]["BLEU-1"] == [0.0, 0.0]  # which does not see the order of words
     ratios = measured["ratios"]["MARS"]["r"]
     assert (ratios[0], ratios[3]) == (measured["r"]["reference cosine"][0], measured["r"]["MARS"][0])
-    assert list(kept["example"]["texts"]["rows"]) == ["20%", "40%", "60%"]
-    assert kept["example"]["words"]["columns"][0] == "She"
+    assert kept["example"]["candidates"]["columns"][-4:] == ["cosine, 20%", "cosine, 40%", "cosine, 60%", "MARS"]
     assert list(kept["table1"]["rows"]) == list(PUBLISHED["mars"]["table1"]["rows"])
 
 
