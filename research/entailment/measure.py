@@ -6,8 +6,9 @@ A file has pairs with ``premise``, ``hypothesis`` and ``label``, contexts with t
 ``written.jsonl``, minimal pairs as in ``minimal_pairs.jsonl``, or rated candidates as for ``mars meta``. Premises
 are cut as a score does it, and a hypothesis is judged by sentences. Of a set with three labels the accuracy is
 printed; of one with two the area under the ROC curve (AUC) of the lowest entailment minus contradiction of a
-sentence. "Twins": the share of sentences or paraphrases above their twin. Verdicts: right ones, of those said, of
-those due; of rated candidates, whom they accuse of the third that people rated best and of the third rated worst.
+sentence. "Twins": the share of sentences or paraphrases above their twin. Verdicts: right/said of those due; of
+rated candidates, whom they accuse of the third that people rated best and of the third rated worst. Tables take
+the files of SummEdits together; ``--json`` has each.
 ``--by reference`` takes premises for references; of SummEdits it is the first consistent summary of a document.
 ``--surface`` changes references of ``minimal_pairs.jsonl`` as :mod:`research.entailment.surface` says.
 """
@@ -31,7 +32,7 @@ from mars_score.text import normalise
 from mars_score.variants.judgements import is_close, judge, verdicts_on
 from mars_score.variants.plus_variant import plan_row, token_recalls
 from research.agreement import drawn
-from research.entailment.surface import MEASURED
+from research.entailment.surface import LEARNED, MEASURED
 from research.results import add_record_option, markdown, record
 from research.sets import read_sets
 
@@ -40,9 +41,11 @@ FOLLOWS = ("entailment", "consistent", "supported")
 REFUTED = ("contradiction", "inconsistent")
 MINIMAL_PAIRS = Path(__file__).parent.with_name("minimal_pairs.jsonl")
 CHANGED = 32  # references whose surface is changed
-# Of a preset in the tables: share that is right of three labels or the AUC of two; share of twins in order; right
-# verdicts of those said.
-COLUMNS = ("right", "twins", "contradicted")
+PARTS = ("best", "worst")  # thirds of the candidates, as people rated them
+SUMMEDITS = "summedits"
+SURFACE_TASKS = ("text", "summary")
+Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by preset and kind of measurement: figures by set
+SetFigures = tuple[str, Sequence[Mapping[str, Any]]]  # its name, and the figures of each preset
 Floats = NDArray[np.float64]
 
 
@@ -194,7 +197,7 @@ def surface(scorer: MarsScorer) -> dict[str, Any]:
     texts = [json.loads(line) for line in MINIMAL_PAIRS.read_text(encoding="utf-8").splitlines()][:CHANGED]
     rng = random.Random(0)
     found = {}
-    for task in ("text", "summary"):
+    for task in SURFACE_TASKS:
         rows = [Row(text["reference"], (text["reference"],), text["reference"], (), task) for text in texts]
         before = np.array([row.score for row in scorer.score_rows(rows).row_scores])
         for kind, change in MEASURED.items():
@@ -208,74 +211,108 @@ def surface(scorer: MarsScorer) -> dict[str, Any]:
     return found
 
 
-def tables(recorded: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, str]:
+def tables(recorded: Recorded) -> dict[str, str]:
     """Write a table of all sets for each kind of premise, of rated sets and of surfaces, presets side by side."""
-    made = {}
-    for by in ("context", "reference"):
-        rows = _table_rows(recorded, by)
-        header = ["set", "pairs", *(f"{column}, `{preset}`" for preset in recorded for column in COLUMNS)]
-        body = [
-            [
-                name,
-                str(next(one["pairs"] for one in found if one)),
-                *(cell for one in found for cell in _cells(one)),
-            ]
-            for name, found in rows
-        ]
-        if body:
-            made[by] = markdown([header, *body])
-    rated = [
-        [name, *(cell for one in found for cell in _accused_cells(one))]
-        for name, found in [*_table_rows(recorded, "rated"), ("all", _sums(recorded))]
-    ]
-    if len(rated) > 1:
-        made["rated"] = markdown(
-            [["set", *(f"{part}, `{p}`" for p in recorded for part in ("best", "worst"))], *rated]
-        )
-    surfaces = [
-        [
-            name,
-            *(
-                cell
-                for one in found
-                for cell in (str(one.get("accused", "")), f"{one['loss']:.3f}" if one else "")
-            ),
-        ]
-        for name, found in _table_rows(recorded, "surface")
-    ]
-    if surfaces:
-        header = ["change", *(f"{part}, `{preset}`" for preset in recorded for part in ("accused", "mean loss"))]
-        made["surface"] = markdown([header, *surfaces])
-    return made
+    made = {by: judged_table(recorded, by) for by in ("context", "reference")}
+    made["rated"] = accused_table(recorded)
+    if all("surface" in figures for figures in recorded.values()):
+        made["surface"] = surface_table(recorded)
+    return {name: table for name, table in made.items() if table}
 
 
-def _table_rows(
-    recorded: Mapping[str, Mapping[str, Mapping[str, Any]]], kind: str
-) -> list[tuple[str, list[Mapping[str, Any]]]]:
+def judged_table(recorded: Recorded, by: str) -> str:
+    """Write the accuracy of three labels or the AUC of two, the twins in order, and how right verdicts are."""
+    rows = []
+    for name, found in _with_one_of_summedits(_table_rows(recorded, by)):
+        figures = next(one for one in found if one)
+        kind = "accuracy" if "accuracy" in figures else "auc"
+        cells = [cell for one in found for cell in (_share(one.get(kind)), _verdicts(one))]
+        rows.append([f"{name} (AUC)" if kind == "auc" else name, *cells])
+        if "twins" in figures:
+            rows.append([f"{name}, twins", *(cell for one in found for cell in (_share(one.get("twins")), ""))])
+    heading = [f"{column}, `{preset}`" for preset in recorded for column in ("right", "verdicts")]
+    return markdown([["set", *heading], *rows]) if rows else ""
+
+
+def _with_one_of_summedits(rows: Sequence[SetFigures]) -> list[SetFigures]:
+    """Put one set in the place of those of SummEdits: their mean AUC, and the sums of their verdicts."""
+    parts = [found for name, found in rows if name.startswith(SUMMEDITS)]
+    if not parts:
+        return list(rows)
+    whole = [_sum_of_summedits([one for one in of_preset if one]) for of_preset in zip(*parts, strict=True)]
+    return [
+        *(one for one in rows if not one[0].startswith(SUMMEDITS)),
+        (f"{len(parts)} of {SUMMEDITS}", whole),
+    ]
+
+
+def _sum_of_summedits(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    if not parts:
+        return {}
+    verdicts = {key: sum(one["contradicted"][key] for one in parts) for key in ("right", "said", "due")}
+    return {"auc": np.mean([one["auc"] for one in parts]), "contradicted": verdicts}
+
+
+def accused_table(recorded: Recorded) -> str:
+    """Write whom verdicts accuse: in the sets where they accuse somebody, in all others, and in all."""
+    sets = _table_rows(recorded, "rated")
+    accusing = [
+        one for one in sets if any(figures[f"{part} accused"] for figures in one[1] if figures for part in PARTS)
+    ]
+    others = [one for one in sets if one not in accusing]
+    rows = [
+        *accusing,
+        *([(f"{len(others)} others", _sums(others))] if others else []),
+        *([("all", _sums(sets))] if sets else []),
+    ]
+    heading = [f"{part}, `{preset}`" for preset in recorded for part in PARTS]
+    body = [[name, *(cell for one in found for cell in _accused_cells(one))] for name, found in rows]
+    return markdown([["set", *heading], *body]) if rows else ""
+
+
+def surface_table(recorded: Recorded) -> str:
+    """Write for learned and for other changes how many texts are accused, and the mean and the largest loss."""
+    columns = ("accused", "mean loss", "largest")
+    rows = [["changes", *(f"{column}, `{preset}`" for preset in recorded for column in columns)]]
+    for title, learned in (("learned", True), ("not learned", False)):
+        kinds = [kind for kind in MEASURED if (kind in LEARNED) is learned]
+        names = [f"{kind} ({task})" for task in SURFACE_TASKS for kind in kinds]
+        of_presets = [{name: figures["surface"][name] for name in names} for figures in recorded.values()]
+        rows.append([f"{len(kinds)} {title}", *(cell for one in of_presets for cell in _surface_cells(one))])
+    return markdown(rows)
+
+
+def _surface_cells(changes: Mapping[str, Mapping[str, float]]) -> tuple[str, str, str]:
+    losses = {kind: one["loss"] for kind, one in changes.items()}
+    largest = max(losses, key=lambda kind: losses[kind])
+    accused = sum(one["accused"] for one in changes.values())
+    mean = np.mean(list(losses.values()))
+    return f"{accused}/{CHANGED * len(changes)}", f"{mean:.3f}", f"{largest} {losses[largest]:.3f}"
+
+
+def _table_rows(recorded: Recorded, kind: str) -> list[SetFigures]:
     """Return the sets of a kind, each with the figures of each preset; {} where there are none."""
     names = dict.fromkeys(name for figures in recorded.values() for name in figures.get(kind, {}))
     return [(name, [figures.get(kind, {}).get(name, {}) for figures in recorded.values()]) for name in names]
 
 
-def _sums(recorded: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
-    keys = ("best", "best accused", "worst", "worst accused")
-    return [
-        {key: sum(one[key] for one in figures.get("rated", {}).values()) for key in keys}
-        for figures in recorded.values()
-    ]
+def _sums(sets: Sequence[SetFigures]) -> list[Mapping[str, Any]]:
+    keys = [f"{part}{of}" for part in PARTS for of in ("", " accused")]
+    by_preset = zip(*(found for _, found in sets), strict=True)
+    return [{key: sum(one.get(key, 0) for one in found) for key in keys} for found in by_preset]
 
 
 def _accused_cells(figures: Mapping[str, Any]) -> list[str]:
-    return [f"{figures[f'{part} accused']} of {figures[part]}" if figures else "" for part in ("best", "worst")]
+    return [f"{figures[f'{part} accused']}/{figures[part]}" if figures else "" for part in PARTS]
 
 
-def _cells(figures: Mapping[str, Any]) -> list[str]:
-    right, said = figures.get("accuracy", figures.get("auc")), figures.get("contradicted")
-    return [
-        "" if right is None else f"{right:.3f}{'' if 'accuracy' in figures else ' (AUC)'}",
-        f"{figures['twins']:.3f}" if "twins" in figures else "",
-        f"{said['right']} of {said['said']}; {said['due']} due" if said else "",
-    ]
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _verdicts(figures: Mapping[str, Any]) -> str:
+    said = figures.get("contradicted")
+    return f"{said['right']}/{said['said']} of {said['due']}" if said else ""
 
 
 def auc(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
