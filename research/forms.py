@@ -303,16 +303,40 @@ def by_set(values: Mapping[str, Any]) -> str:
 
 
 def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Write the tables of each preset, that of the means, and what the NLI model brings."""
-    made = {"means": means_table(recorded)}
-    for preset, values in recorded.items():
-        made[f"{preset} sets"] = by_set(values)
-        for name in VARIANTS:
-            lines = values[name]["constants"]
-            made[f"{preset} {name}"] = "\n".join(lines)
-            judged = [line for line in lines[2:] if line.startswith(("| support", "| contradiction"))]
-            made[f"{preset} {name} NLI"] = "\n".join([*lines[:2], *judged])
-    return made
+    """Write the tables of the pages, presets side by side: the means, r by set, and what each constant brings."""
+    return {
+        "means": means_table(recorded),
+        "sets": sets_table(recorded),
+        "constants": constants_table(recorded),
+    }
+
+
+def sets_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write r of `plus` by set and its means, for each preset, beside token recall with the last preset."""
+    columns = [*((preset, "plus") for preset in recorded), (list(recorded)[-1], "token recall")]
+    rows = [["set", *(f"{title.replace('plus', '`plus`')}, `{preset}`" for preset, title in columns)]]
+    for name in next(iter(recorded.values()))["sets"]:
+        rows.append([name, *(f"{recorded[preset]['sets'][name][title]:.3f}" for preset, title in columns)])
+    for mean in ("mean of sets", "mean of kinds"):
+        rows.append([mean, *(f"{recorded[preset][mean][title]:.3f}" for preset, title in columns)])
+    return markdown(rows)
+
+
+def constants_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write what each constant of `plus` brings, and with the last preset which kind needs it most."""
+    *others, last = recorded
+    rows = [["without", f"`{last}` [95 %]", *(f"`{preset}`" for preset in others), f"most lost, `{last}`"]]
+    of_presets = {
+        preset: [[cell.strip() for cell in line.strip("|").split("|")] for line in values["plus"]["constants"]]
+        for preset, values in recorded.items()
+    }
+    (_, _, *kinds), _, *lines = of_presets[last]
+    beside = [{name: mean.partition(" ")[0] for name, mean, *_ in of_presets[preset]} for preset in others]
+    for name, mean, *by_kind in lines:
+        least = min(by_kind, key=float)
+        most_lost = f"{kinds[by_kind.index(least)]} {least}" if float(least) < 0 else ""
+        rows.append([name, mean, *(means.get(name, "") for means in beside), most_lost])
+    return markdown(rows)
 
 
 def means_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:

@@ -18,7 +18,9 @@ from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES
-from research import held_out, ladders, results, typical_values
+from research import forms, held_out, ladders, results, typical_values
+from research.entailment import measure
+from research.entailment.surface import MEASURED
 
 ROOT = Path(__file__).parent.parent
 # Those with snippets; test_recipes.py runs docs/frameworks.md.
@@ -182,6 +184,39 @@ def test_tables_are_made_of_what_is_recorded():
     figures = typical_values.figures(rows, [len(row.kind) for row in rows])
     [table] = typical_values.tables({"mini": {"kinds": {"fast": figures}}}).values()
     assert "| identical to the reference | 26 | 9.00 (9.00 to 9.00) |" in table
+
+
+def test_tables_of_the_nli_models_sum_up():
+    names = [f"{kind} ({task})" for kind in MEASURED for task in ("text", "summary")]
+    surfaces = {name: {"accused": 0, "loss": 0.0} for name in names}
+    surfaces["tag (text)"] = {"accused": 2, "loss": 0.58}
+    rated = {
+        "one": {"best": 4, "best accused": 1, "worst": 5, "worst accused": 0},
+        "two": {"best": 6, "best accused": 0, "worst": 7, "worst accused": 0},
+        "three": {"best": 8, "best accused": 0, "worst": 9, "worst accused": 0},
+    }
+    judged = {
+        "facts": {"pairs": 3, "accuracy": 0.25, "twins": 0.5},
+        "summedits_a": {"pairs": 9, "auc": 0.5, "contradicted": {"right": 1, "said": 2, "due": 3}},
+        "summedits_b": {"pairs": 9, "auc": 0.75, "contradicted": {"right": 2, "said": 2, "due": 4}},
+    }
+    made = measure.tables({"mini": {"surface": surfaces, "rated": rated, "context": judged}})
+    assert made.keys() == {"surface", "rated", "context"}
+    shown = {name: table.splitlines()[2:] for name, table in made.items()}
+    assert shown["rated"] == ["| one | 1/4 | 0/5 |", "| 2 others | 0/14 | 0/16 |", "| all | 1/18 | 0/21 |"]
+    assert shown["surface"][0] == "| 29 learned | 2/1856 | 0.010 | tag (text) 0.580 |"
+    facts = ["| facts | 0.250 |  |", "| facts, twins | 0.500 |  |"]
+    assert shown["context"] == [*facts, "| 2 of summedits (AUC) | 0.625 | 3/4 of 7 |"]
+
+
+def test_constants_are_shown_with_the_kind_that_needs_them_most():
+    head = ["| `plus` without | mean | one | two |", "|---|---:|---:|---:|"]
+    losing = {"constants": [*head, "| context | -2.5 [-9, +1] | -3 | -12 |"]}
+    gaining = {"constants": [*head, "| context | +2.5 [-9, +9] | +3 | +0 |"]}
+    recorded = {"mini": {"plus": gaining}, "medium": {"plus": losing}}
+    assert forms.constants_table(recorded).splitlines()[2:] == ["| context | -2.5 [-9, +1] | +2.5 | two -12 |"]
+    turned = dict(reversed(recorded.items()))
+    assert forms.constants_table(turned).splitlines()[2:] == ["| context | +2.5 [-9, +9] | -2.5 |  |"]
 
 
 EVERY_PAGE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
