@@ -41,15 +41,13 @@ COMPARED = (
 )
 # Metrics of the table of agreement; the last three are not in the paper.
 AGREEING = (
-    *("BLEU-1", "METEOR", "ROUGE-L", "BERTScore", "Perplexity"),
-    *("MARS", UNPLANNED, "MARS w/o context", "MARS w/o both"),
+    *("BLEU-1", "BERTScore", "Perplexity", "MARS", UNPLANNED, "MARS w/o context"),
     *("reference cosine", "context cosine", "length"),
 )
 # Metrics of the paper's table of attacks -> ours.
 ATTACKED = {"BERTScore": "BERTScore", "MARS (RoBERTa)": "MARS"}
 # Metrics of LS_Score's table -> ours; it has not the last two.
 RATED_APART = {
-    "ROUGE-L": "ROUGE-L",
     "BERTScore-F": "BERTScore",
     "BERT cosine, document": "context cosine",
     "LS_Score": "",
@@ -105,15 +103,6 @@ def interval(ends: Sequence[float]) -> str:
     """Write a value with the ends of its interval; a dash for what is not measured."""
     low, high = sorted(ends[1:])
     return "-" if np.isnan(ends[0]) else f"{number(ends[0])} [{number(low)}, {number(high)}]"
-
-
-def data(kept: Figures, published: Figures) -> str:
-    """Make table 2: mean words of a context and of a reference."""
-    rows = []
-    for task, names in SETS.items():
-        rows.append([f"{task}, theirs", *map(number, published["mars"]["table2"][task][:2])])
-        rows += [[name, *map(number, kept["sets"][name]["words"])] for name in names]
-    return markdown(["mean words", "context", "reference"], rows)
 
 
 def agreement(kept: Figures, published: Figures) -> str:
@@ -208,7 +197,6 @@ def aspects(kept: Figures, published: Figures) -> str:
 
 
 TABLES: dict[str, Callable[[Figures, Figures], str]] = {
-    "data": data,
     "agreement": agreement,
     "differences": differences,
     "attacks": attacks,

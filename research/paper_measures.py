@@ -19,7 +19,6 @@ from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.sets import RatedSet, read_rated_set
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
-from mars_score.text import split_words
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
 # The texts of the paper's Table 1.
@@ -161,14 +160,11 @@ class Measuring:
         return [round(float(one), 3) for one in (value, *np.nanquantile(differences, [0.025, 0.975]))]
 
     def figures(self) -> dict[str, Any]:
-        """Compute sizes, agreement by metric, by system and by largest mask ratio, and attacks."""
-        pairs = {(row.references, row.context): row for row in self.rated.rows}.values()
-        texts = [[row.context for row in pairs], [row.references[0] for row in pairs]]
+        """Compute agreement by metric, by system and by largest mask ratio, and attacks."""
         by_system = dict.fromkeys(self.systems.tolist() if self.sample.level == "items" else [])
         return {
             "rows": len(self.rated.rows),
             "contexts": len(set(self.rated.groups)),
-            "words": [float(np.mean([len(split_words(text)) for text in column])) for column in texts],
             "ratios": self.ratios,
             "r": {title: self.agreement(one) for title, one in self.scores.items()},
             "above": {title: self.above(title) for title in self.scores if title != "Perplexity"},
