@@ -56,23 +56,23 @@ Sets = Mapping[str, tuple[list[Features], Floats]]  # by name: the features and 
 # Name of a row -> what of the formula is changed.
 CHANGES: dict[str, Changes] = {
     "repetition": {"repetition_penalty": 0},
-    "copying is repetition in a dialogue": {"copied_words": 10**6},
+    "copying as repetition in a dialogue": {"copied_words": 10**6},
     "context": {"context_weight": 0},
-    "weight of the context by the length of references": {"context_words": 0},
-    "... and by their closeness to the context": {"close_context": NEVER},
-    "cosine in the context's place where that is data": {"data": False},
+    "context weight by length of references": {"context_words": 0},
+    "... and by their closeness": {"close_context": NEVER},
+    "cosine for context, if data": {"data": False},
     "likelihood": {"likelihood_weight": 0},
-    "weight of the likelihood by the length of references": {"likelihood_words": 0},
+    "likelihood weight by length of references": {"likelihood_words": 0},
     "limit of the PMI": {"max_pmi": 99},
-    "half of log p alone: none": {"log_p_weight": 0},
-    "half of log p alone: all": {"log_p_weight": 1},
+    "half of log p: none": {"log_p_weight": 0},
+    "half of log p: all": {"log_p_weight": 1},
     "no likelihood in a dialogue": {"dialogue": False},
     "support and contradiction": {"support_weight": 0, "contradiction_penalty": 0},
     "support": {"support_weight": 0},
     "contradiction": {"contradiction_penalty": 0},
-    "a tenth of token recall: the cosine of sentences there": {"cosine": 0.1},
-    "half of token recall: the cosine of sentences there": {"cosine": 0.5},
-    "token recall: the cosine of sentences there": {"cosine": 1},
+    "a tenth of recall: cosine instead": {"cosine": 0.1},
+    "half of recall: cosine instead": {"cosine": 0.5},
+    "recall: cosine instead": {"cosine": 1},
 }
 # What the rehearsal chooses from; the first value is that of the formula.
 CHOICES: dict[str, tuple[float, ...]] = {
@@ -323,19 +323,15 @@ def sets_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def constants_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write what each constant of `plus` brings, and with the last preset which kind needs it most."""
-    *others, last = recorded
-    rows = [["without", f"`{last}` [95 %]", *(f"`{preset}`" for preset in others), f"most lost, `{last}`"]]
-    of_presets = {
-        preset: [[cell.strip() for cell in line.strip("|").split("|")] for line in values["plus"]["constants"]]
-        for preset, values in recorded.items()
-    }
-    (_, _, *kinds), _, *lines = of_presets[last]
-    beside = [{name: mean.partition(" ")[0] for name, mean, *_ in of_presets[preset]} for preset in others]
+    """Write what each constant of `plus` brings with the last preset, and which kind of sets needs it most."""
+    last = list(recorded)[-1]
+    (_, _, *kinds), _, *lines = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in recorded[last]["plus"]["constants"]
+    )
+    rows = [["without", "mean of sets [95 %]", "most lost"]]
     for name, mean, *by_kind in lines:
         least = min(by_kind, key=float)
-        most_lost = f"{kinds[by_kind.index(least)]} {least}" if float(least) < 0 else ""
-        rows.append([name, mean, *(means.get(name, "") for means in beside), most_lost])
+        rows.append([name, mean, f"{kinds[by_kind.index(least)]} {least}" if float(least) < 0 else ""])
     return markdown(rows)
 
 

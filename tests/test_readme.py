@@ -211,15 +211,15 @@ def test_tables_of_the_nli_models_sum_up():
 
 def test_constants_are_shown_with_the_kind_that_needs_them_most():
     head = ["| `plus` without | mean | one | two |", "|---|---:|---:|---:|"]
-    losing = {"constants": [*head, "| context | -2.5 [-9, +1] | -3 | -12 |"]}
-    gaining = {"constants": [*head, "| context | +2.5 [-9, +9] | +3 | +0 |"]}
-    recorded = {"mini": {"plus": gaining}, "medium": {"plus": losing}}
-    assert forms.constants_table(recorded).splitlines()[2:] == ["| context | -2.5 [-9, +1] | +2.5 | two -12 |"]
-    turned = dict(reversed(recorded.items()))
-    assert forms.constants_table(turned).splitlines()[2:] == ["| context | +2.5 [-9, +9] | -2.5 |  |"]
+    lines = [*head, "| context | -2.5 [-9, +1] | -3 | -12 |", "| limit | +2.5 [-9, +9] | +3 | +0 |"]
+    recorded = {"mini": {}, "medium": {"plus": {"constants": lines}}}
+    shown = ["| context | -2.5 [-9, +1] | two -12 |", "| limit | +2.5 [-9, +9] |  |"]
+    assert forms.constants_table(recorded).splitlines()[2:] == shown
 
 
-EVERY_PAGE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
+EVERY_PAGE = sorted(
+    {page for pages in ("*.md", "docs/*.md", "*/README.md", "research/**/*.md") for page in ROOT.glob(pages)}
+)
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))

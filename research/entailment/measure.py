@@ -254,11 +254,9 @@ def _sum_of_summedits(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def accused_table(recorded: Recorded) -> str:
-    """Write whom verdicts accuse: in the sets where they accuse somebody, in all others, and in all."""
+    """Write whom verdicts accuse: by set where it is one of the best, in all other sets, and in all."""
     sets = _table_rows(recorded, "rated")
-    accusing = [
-        one for one in sets if any(figures[f"{part} accused"] for figures in one[1] if figures for part in PARTS)
-    ]
+    accusing = [one for one in sets if any(figures.get("best accused") for figures in one[1])]
     others = [one for one in sets if one not in accusing]
     rows = [
         *accusing,
