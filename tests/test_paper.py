@@ -1,4 +1,4 @@
-"""The pages of published figures: tables are those of the kept results, and published figures are all there."""
+"""The pages of published figures: their tables are those of the kept results and of the papers."""
 
 import json
 import math
