@@ -249,6 +249,8 @@ TEXTS = st.builds(
 @example("So, \U0001f600")
 @example("**:)**")
 @example("&amp;lt;b&amp;gt;")
+@example("Yes, **5**.")
+@example("_\U0001f600*_")
 def test_what_is_plain_or_a_statement_stays_so(text):
     assert plain(plain(text)) == plain(text)
     assert statement(statement(text)) == statement(text)

@@ -126,6 +126,13 @@ def statement(sentence: str) -> str:
 
     It ends with one full stop, or with a question mark. "" where nothing is left.
     """
+    before, text = "", sentence
+    while before != text:  # what stood behind a mark may be markup at the beginning
+        before, text = text, _statement(text)
+    return text
+
+
+def _statement(sentence: str) -> str:
     text = plain(sentence)
     before = ""
     while before != text:  # "- So, in short, ..."
