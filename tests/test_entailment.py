@@ -339,20 +339,21 @@ def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, is_cont
 
 
 @pytest.mark.parametrize(
-    ("by_context", "probability", "sentence", "is_unsupported"),
-    [
-        (True, UNSUPPORTED - 0.01, "It is new.", True),
-        (True, UNSUPPORTED, "It is new.", False),
-        (True, 0.0, "Is it new?", False),
-        (False, 0.0, "It is new.", False),
-    ],
+    ("probability", "sentence", "is_unsupported"),
+    [(UNSUPPORTED - 0.01, "It is new.", True), (UNSUPPORTED, "It is new.", False), (0.0, "Is it new?", False)],
 )
-def test_a_sentence_is_unsupported_where_that_is_reliable(
-    monkeypatch, by_context, probability, sentence, is_unsupported
-):
-    believe(monkeypatch, Reliability(by_context=by_context))
-    found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))], "a model")
+def test_a_statement_with_a_small_probability_is_unsupported(probability, sentence, is_unsupported):
+    found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))])
     assert found == [Verdict(sentence, probability, "PREMISE")] * is_unsupported
+
+
+@pytest.mark.parametrize("by_context", [True, False])
+def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, by_context):
+    believe(monkeypatch, ALL._replace(by_context=by_context))
+    monkeypatch.setattr("mars_score.variants.judgements.UNSUPPORTED", 1.1)
+    [row] = make(nli, task="summary").score([SUMMARY[0]], [SUMMARY[1]], [SUMMARY[2]]).row_scores
+    assert bool(row.unsupported) is by_context
+    assert row.aspects.supported is not None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import jsonl
 import pytest
 
 from mars_score.models.sources import KNOWN
+from mars_score.variants.judgements import UNSUPPORTED
 from research import results
 
 ROOT = Path(__file__).parent.parent
@@ -88,6 +89,15 @@ def test_figures_are_those_that_were_measured():
     assert f"{accused} of {best:,} well-rated texts" in page
 
 
+def test_how_often_an_unsupported_sentence_is_wrong():
+    page = " ".join((ROOT / "docs" / "method.md").read_text(encoding="utf-8").split())
+    measured = results.read()["entailment"]["medium"]["context"]
+    told = [one["unsupported"] for name, one in measured.items() if name.startswith("summedits")]
+    right, said = (sum(one[key] for one in told) for key in ("right", "said"))
+    assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
+    assert f"probability below {UNSUPPORTED:g}".replace("0.", ".") in page
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not KNOWN["all-mpnet-base-v2"].is_here(None), reason="needs the packages of requirements-medium.txt"
@@ -112,6 +122,11 @@ def test_preset_medium_finds_and_misses_what_the_page_says(folder, run):
             values = [row[name] for row in rows]
             assert [min(values), max(values)] == pytest.approx([ends[0], ends[-1]], abs=CLOSE), name
         assert {bool(row["contradicted"]) for row in rows} == {contradicted.startswith("yes")}
+
+    [faithfulness] = re.findall(r"as \*faithfulness\* \((\.\d+) here\)", PAGE)
+    assert sum(row["supported"] for row in written) / len(written) == pytest.approx(float(faithfulness), abs=CLOSE)
+    assert not written[6]["unsupported"]  # the invented sentence of line 7
+    assert written[8]["unsupported"]
 
     # Without references
     code, out, err = run(*COMMANDS[2], "--json")

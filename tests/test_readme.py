@@ -200,13 +200,15 @@ def test_tables_of_the_nli_models_sum_up():
         "summedits_a": {"pairs": 9, "auc": 0.5, "contradicted": {"right": 1, "said": 2, "due": 3}},
         "summedits_b": {"pairs": 9, "auc": 0.75, "contradicted": {"right": 2, "said": 2, "due": 4}},
     }
+    for part, right in (("summedits_a", 4), ("summedits_b", 0)):
+        judged[part]["unsupported"] = {"right": right, "said": 5, "due": 6}
     made = measure.tables({"mini": {"surface": surfaces, "rated": rated, "context": judged}})
     assert made.keys() == {"surface", "rated", "context"}
     shown = {name: table.splitlines()[2:] for name, table in made.items()}
     assert shown["rated"] == ["| one | 1/4 | 0/5 |", "| 2 others | 0/14 | 0/16 |", "| all | 1/18 | 0/21 |"]
     assert shown["surface"][0] == "| 29 learned | 2/1856 | 0.010 | tag (text) 0.580 |"
-    facts = ["| facts | 0.250 |  |", "| facts, twins | 0.500 |  |"]
-    assert shown["context"] == [*facts, "| 2 of summedits (AUC) | 0.625 | 3/4 of 7 |"]
+    facts = ["| facts | 0.250 |  |  |", "| facts, twins | 0.500 |  |  |"]
+    assert shown["context"] == [*facts, "| 2 of summedits (AUC) | 0.625 | 3/4 of 7 | 4/10 of 12 |"]
 
 
 def test_constants_are_shown_with_the_kind_that_needs_them_most():

@@ -86,10 +86,8 @@ def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
     ]
 
 
-def unsupported_in(judgements: Sequence[Judgement], model: object) -> list[Verdict]:
-    """Return the sentences of a summary that its context does not say; none if the model cannot be believed."""
-    if not reliability_of(model).by_context:
-        return []
+def unsupported_in(judgements: Sequence[Judgement]) -> list[Verdict]:
+    """Return the sentences of a summary that its context does not say; a question says nothing."""
     return [
         Verdict(sentence, entailment.entailment, premise)
         for sentence, premise, entailment, _ in judgements

@@ -63,7 +63,7 @@ class PlusVariant(Variant):
         row = plan.row
         if not row.candidate:
             return RowScore(0.0)
-        features, model = make_features(plan, outputs, calls), calls.models.entailment_model
+        features, known = make_features(plan, outputs, calls), reliability_of(calls.models.entailment_model)
         terms = plus(features, self.config)
         references = [
             ReferenceScore(AugmentedReference(text), (recall,), recall)
@@ -77,7 +77,7 @@ class PlusVariant(Variant):
             self._notices(plan, features, [outputs.encodings[text] for text in plan.texts]),
             Aspects.of(terms, features.log_p),
             tuple(features.verdicts),
-            tuple(unsupported_in(features.judgements, model) if "support" in plan.terms else ()),
+            tuple(unsupported_in(features.judgements) if "support" in plan.terms and known.by_context else ()),
         )
 
     def _notices(self, plan: Plan, features: Features, encodings: Sequence[Encoding]) -> frozenset[Notice]:

@@ -29,7 +29,7 @@ from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Row
 from mars_score.text import normalise
-from mars_score.variants.judgements import is_close, judge, verdicts_on
+from mars_score.variants.judgements import is_close, judge, unsupported_in, verdicts_on
 from mars_score.variants.plus_variant import plan_row, token_recalls
 from research.agreement import drawn
 from research.entailment.surface import LEARNED, MEASURED
@@ -65,6 +65,7 @@ class Measured(NamedTuple):
     shares: Floats  # (pairs, 3)
     margins: Floats  # lowest entailment minus contradiction of a sentence
     contradicted: NDArray[np.bool_]  # whether there is a verdict on a sentence
+    unsupported: NDArray[np.bool_]  # whether a sentence is unsupported
 
 
 def main() -> None:
@@ -143,7 +144,7 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
         recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
         close = {row: is_close(row, recalls) for row in close}
     judged = judge(dict.fromkeys(rows, False), config, calls)
-    shares, margins, contradicted = [], [], []
+    shares, margins, contradicted, unsupported = [], [], [], []
     for row in rows:
         found = [judgement.entailment for judgement in judged[row]] or [Entailment(0.0, 0.0)]
         both = np.array([[one.contradiction, one.entailment] for one in found])
@@ -151,7 +152,9 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
         shares.append([*mean, 1 - mean.sum()])
         margins.append((both[:, 1] - both[:, 0]).min())
         contradicted.append(close[row] and bool(verdicts_on(judged[row])))
-    return Measured(list(pairs), np.array(shares), np.array(margins), np.array(contradicted))
+        unsupported.append(bool(unsupported_in(judged[row])))
+    columns = map(np.array, (shares, margins, contradicted, unsupported))
+    return Measured(list(pairs), *columns)
 
 
 def _row(pair: Pair, by: str) -> Row:
@@ -172,24 +175,29 @@ def figures_of(one: Measured) -> dict[str, Any]:
         figures["twins"] = twins(one)
     refuted = np.array([label in REFUTED for label in labels])
     if refuted.any():
-        right = int((one.contradicted & refuted).sum())
-        figures["contradicted"] = {"right": right, "said": int(one.contradicted.sum()), "due": int(refuted.sum())}
+        figures["contradicted"] = _counts(one.contradicted, refuted)
+    figures["unsupported"] = _counts(one.unsupported, np.array([label not in FOLLOWS for label in labels]))
     return figures
 
 
+def _counts(said: NDArray[np.bool_], due: NDArray[np.bool_]) -> dict[str, int]:
+    return {"right": int((said & due).sum()), "said": int(said.sum()), "due": int(due.sum())}
+
+
 def accused(path: Path, rows: int, scorer: MarsScorer) -> dict[str, int]:
-    """Count the candidates with a verdict among the thirds that people rated best and worst."""
+    """Count candidates with a verdict, and with unsupported sentences, among the thirds rated best and worst."""
     (one,) = read_sets([path])
     rated = drawn(one, rows)
     ratings = np.array(rated.ratings)
-    has_verdict = np.array([bool(row.verdicts) for row in scorer.score_rows(rated.rows).row_scores])
-    best, worst = ratings >= np.quantile(ratings, 2 / 3), ratings <= np.quantile(ratings, 1 / 3)
-    return {
-        "best": int(best.sum()),
-        "best accused": int((best & has_verdict).sum()),
-        "worst": int(worst.sum()),
-        "worst accused": int((worst & has_verdict).sum()),
-    }
+    scores = scorer.score_rows(rated.rows).row_scores
+    thirds = {"best": ratings >= np.quantile(ratings, 2 / 3), "worst": ratings <= np.quantile(ratings, 1 / 3)}
+    counts = {}
+    for part, third in thirds.items():
+        of_part = [score for score, is_in in zip(scores, third, strict=True) if is_in]
+        counts[part] = len(of_part)
+        counts[f"{part} accused"] = sum(bool(score.verdicts) for score in of_part)
+        counts[f"{part} unsupported"] = sum(bool(score.without_support) for score in of_part)
+    return counts
 
 
 def surface(scorer: MarsScorer) -> dict[str, Any]:
@@ -222,15 +230,18 @@ def tables(recorded: Recorded) -> dict[str, str]:
 
 def judged_table(recorded: Recorded, by: str) -> str:
     """Write the accuracy of three labels or the AUC of two, the twins in order, and how right verdicts are."""
-    rows = []
+    rows, told = [], ["contradicted", *(["unsupported"] if by == "context" else [])]
     for name, found in _with_one_of_summedits(_table_rows(recorded, by)):
         figures = next(one for one in found if one)
         kind = "accuracy" if "accuracy" in figures else "auc"
-        cells = [cell for one in found for cell in (_share(one.get(kind)), _verdicts(one))]
+        cells = [cell for one in found for cell in (_share(one.get(kind)), *(_said(one, name) for name in told))]
         rows.append([f"{name} (AUC)" if kind == "auc" else name, *cells])
         if "twins" in figures:
-            rows.append([f"{name}, twins", *(cell for one in found for cell in (_share(one.get("twins")), ""))])
-    heading = [f"{column}, `{preset}`" for preset in recorded for column in ("right", "verdicts")]
+            blank = [""] * len(told)
+            rows.append(
+                [f"{name}, twins", *(cell for one in found for cell in (_share(one.get("twins")), *blank))]
+            )
+    heading = [f"{column}, `{preset}`" for preset in recorded for column in ("right", *told)]
     return markdown([["set", *heading], *rows]) if rows else ""
 
 
@@ -249,8 +260,12 @@ def _with_one_of_summedits(rows: Sequence[SetFigures]) -> list[SetFigures]:
 def _sum_of_summedits(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     if not parts:
         return {}
-    verdicts = {key: sum(one["contradicted"][key] for one in parts) for key in ("right", "said", "due")}
-    return {"auc": np.mean([one["auc"] for one in parts]), "contradicted": verdicts}
+    told = {
+        name: {key: sum(one[name][key] for one in parts) for key in ("right", "said", "due")}
+        for name in ("contradicted", "unsupported")
+        if all(name in one for one in parts)
+    }
+    return {"auc": np.mean([one["auc"] for one in parts]), **told}
 
 
 def accused_table(recorded: Recorded) -> str:
@@ -308,8 +323,8 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _verdicts(figures: Mapping[str, Any]) -> str:
-    said = figures.get("contradicted")
+def _said(figures: Mapping[str, Any], name: str) -> str:
+    said = figures.get(name)
     return f"{said['right']}/{said['said']} of {said['due']}" if said else ""
 
 
