@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonl
 import numpy as np
 import pytest
+from rouge_score import rouge_scorer
 
 from docs import settings, snippets
 from mars_score import presets
@@ -136,7 +137,7 @@ def test_figures_of_readme_are_those_that_were_measured():
     ]
     right, of = re.findall(r"\((\d+) of\s+(\d+)\)", page)[0]
     assert (int(right), int(of)) == tuple(sum(one[key] for one in said) for key in ("right", "said"))
-    best, accused = re.findall(r"of\s+([\d,]+) candidates that people rated well it accused (\d+)", page)[0]
+    accused, best = re.findall(r"accuses\s+(\d+) of ([\d,]+) texts that people rated well", page)[0]
     for of_preset in judged:
         rated = of_preset["rated"].values()
         assert sum(one["best"] for one in rated) == int(best.replace(",", ""))
@@ -154,6 +155,18 @@ def test_figures_of_readme_are_those_that_were_measured():
     assert len(recorded["forms"]["mini"]["sets"]) == 23
     assert (free, recall) == tuple(f"{means[name]:.3f}"[1:] for name in ("without references", "token recall"))
     assert len(re.findall(r"(?<![\w.])\.\d{3}\b", prose)) == 4  # those above: all correlations are measured
+
+
+def test_rouge_ranks_the_rows_of_readme_as_it_says():
+    scorer = rouge_scorer.RougeScorer(["rougeL"])
+    rows = [
+        json.loads(line) for line in dict(snippets.FILES.findall(PAGES["README.md"]))["answers.jsonl"].splitlines()
+    ]
+    scores = [scorer.score(row["reference"], row["prediction"])["rougeL"].fmeasure for row in rows]
+    stated = re.findall(
+        r"first \((\.\d+)\), .* next \((\.\d+)\), and the good one last \((\.\d+)\)", PAGES["README.md"]
+    )[0]
+    assert [f"{scores[row]:.2f}"[1:] for row in (1, 2, 0)] == list(stated)
 
 
 def test_figures_are_written_as_those_that_stand_there(tmp_path, monkeypatch):
