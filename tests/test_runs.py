@@ -285,7 +285,7 @@ WITH_WORDS = """if True:
     import pytest, word_recall
     word_recall.install_models(pytest.MonkeyPatch())
     from mars_score.cli import main
-    sys.exit(main(["score", *sys.argv[1:], *word_recall.OPTIONS]))
+    sys.exit(main([*sys.argv[1:], *word_recall.OPTIONS]))
 """
 
 
@@ -302,9 +302,10 @@ def test_closed_standard_streams(tmp_path, case):
     path, out = write(tmp_path / "rows.jsonl", [{**make_rows(1)[0], "prediction": ""}]), tmp_path / "out.jsonl"
     closed, arguments = case[: case.rindex("&-") + 2], case[case.rindex("&-") + 2 :].split()
     argv = [str({"FILE": path, "OUT": out}.get(argument, argument)) for argument in arguments]
-    command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-c", WITH_WORDS, *argv]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     code, error = CLOSED[case]
+    program = MARS if code == 2 else [sys.executable, "-c", WITH_WORDS]  # what is refused needs no models
+    command = ["sh", "-c", f'"$@" {closed}', "sh", *program, "score", *argv]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == code
     assert process.stderr == (f"mars: error: {error}\n" if error else "")
     if code in (0, 3):
