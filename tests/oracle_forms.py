@@ -61,10 +61,12 @@ def angle(left: torch.Tensor, right: torch.Tensor) -> float:
     return ((left @ right) / (left.norm() * right.norm())).item()
 
 
+@functools.cache
 def cosine(encoder: Any, left: str, right: str) -> float:
     return angle(vector(encoder, left), vector(encoder, right))
 
 
+@functools.cache
 def recall(encoder: Any, candidate: str, reference: str) -> float:
     """How much of a reference's tokens the candidate holds."""
     tokens, others = token_vectors(encoder, candidate), token_vectors(encoder, reference)
@@ -98,6 +100,7 @@ def encode(tokenizer: Any, text: str) -> list[int]:
     return tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
 
 
+@functools.cache
 def surprisal(model: Any, tokenizer: Any, context: str, text: str, most: int | None = None) -> float:
     """The mean over a text's tokens given ``most`` tokens of a context; where there is no room it is cut first."""
     context, window = context.strip().replace("\x1e", "\n\n"), model.config.max_position_embeddings
