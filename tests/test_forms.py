@@ -367,14 +367,34 @@ def test_a_context_of_over_2048_tokens_is_cut(models, make, far_reader):
     assert any("max_context_tokens" in notice for notice in result.notices)
 
 
-# One or two for each constant: from the left for most of them, repetition_words, max_sentences, window_words,
-# support_weight, close_context, premise_words.
-COUNTING = [CASES[row] for row in (11, 17, 18, 21, 22, 23, 24, 33)]
+# By constant the cases that it counts in: a second one where the first shows a larger or a smaller value only.
+COUNTING = {
+    "context_weight": [11],
+    "sample_weight": [11],
+    "likelihood_weight": [17],
+    "repetition_penalty": [11],
+    "support_weight": [24],
+    "contradiction_penalty": [17],
+    "context_words": [11],
+    "likelihood_words": [17],
+    "close_context": [24],
+    "log_p_weight": [17],
+    "window_words": [22, 23],
+    "word_letters": [11],
+    "repetition_words": [17, 18],
+    "copied_words": [11],
+    "premise_words": [33],
+    "max_sentences": [21],
+}
 
 
 @pytest.fixture(scope="module")
 def unchanged(models):
-    return MarsScorer("mini", variant="plus", store=False, **models).score(**arguments(COUNTING)).scores
+    """Scores by case."""
+    numbers = sorted({number for of_constant in COUNTING.values() for number in of_constant})
+    scorer = MarsScorer("mini", variant="plus", store=False, **models)
+    scores = scorer.score(**arguments([CASES[number] for number in numbers])).scores
+    return dict(zip(numbers, scores, strict=True))
 
 
 CONSTANTS = {name: value for name, value in vars(PlusConfig()).items() if type(value) in (int, float)}
@@ -384,11 +404,14 @@ CONSTANTS = {name: value for name, value in vars(PlusConfig()).items() if type(v
 def test_each_constant_counts(make, unchanged, request, name):
     """One that is a tenth smaller or larger gives other scores than those that equal the oracle."""
     special = {"max_pmi": ("repeating", COPIED), "max_context_tokens": ("far_reader", BEYOND)}
-    settings, cases, expected = {"variant": "plus"}, COUNTING, unchanged
+    settings = {"variant": "plus"}
     if name in special:
         fixture, case = special[name]
         settings["language_model"], cases = request.getfixturevalue(fixture), [case]
         expected = make(**settings).score(**arguments(cases)).scores
+    else:
+        cases = [CASES[number] for number in COUNTING[name]]
+        expected = [unchanged[number] for number in COUNTING[name]]
     value = CONSTANTS[name]
     step = max(1, value // 10) if isinstance(value, int) else value / 10
     for changed in (value - step, value + step):
