@@ -5,6 +5,7 @@ the workers.
 """
 
 import copy
+import gc
 from pathlib import Path
 
 import environment
@@ -17,6 +18,17 @@ from mars_score.models.running import Runtime
 from mars_score.models.sources import locate
 from mars_score.presets import PRESETS
 from mars_score.variants import paper_variant
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the garbage collector from searching what the modules of the tests import, now and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
