@@ -24,7 +24,6 @@ from mars_score.models.sources import locate
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 
-pytestmark = pytest.mark.usefixtures("nothing_loaded")
 ROOT = Path(__file__).parent.parent
 CORPUS = ["She called a friend.", "A truck took her home.", "The library closed early.", "They won."]
 # (candidate, references, context)
@@ -73,6 +72,13 @@ def exact(tmp_path_factory):
 def others(tmp_path_factory):
     """Settings that name other models of the same kinds."""
     return save(tmp_path_factory.mktemp("others"), 21, torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def models_are_loaded_anew(request):
+    """In each test, but not in that of the table of settings, whose many cases share their models."""
+    if request.node.originalname != "test_a_setting_is_reused_or_recomputed":
+        request.getfixturevalue("nothing_loaded")
 
 
 @pytest.fixture
