@@ -233,7 +233,7 @@ def test_constants_are_shown_with_the_kind_that_needs_them_most():
 
 
 EVERY_PAGE = sorted(
-    {page for pages in ("*.md", "docs/*.md", "*/README.md", "research/**/*.md") for page in ROOT.glob(pages)}
+    {page for pages in ("*.md", "docs/*.md", "[!.]*/README.md", "research/**/*.md") for page in ROOT.glob(pages)}
 )
 
 
