@@ -91,11 +91,20 @@ def test_figures_are_those_that_were_measured():
 
 def test_how_often_an_unsupported_sentence_is_wrong():
     page = " ".join((ROOT / "docs" / "method.md").read_text(encoding="utf-8").split())
-    measured = results.read()["entailment"]["medium"]["context"]
-    told = [one["unsupported"] for name, one in measured.items() if name.startswith("summedits")]
+    measured = results.read()["entailment"]["medium"]
+    told = [one["unsupported"] for name, one in measured["context"].items() if name.startswith("summedits")]
     right, said = (sum(one[key] for one in told) for key in ("right", "said"))
     assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
     assert f"probability below {UNSUPPORTED:g}".replace("0.", ".") in page
+    rated = [one for one in measured["rated"].values() if "best unsupported" in one]
+    best, told_best, worst, told_worst = (
+        sum(one[f"{part}{of}"] for one in rated) for part in ("best", "worst") for of in ("", " unsupported")
+    )
+    assert (
+        f"in {told_best} of the {best} that people rated best, and {told_worst} of the {worst} rated worst" in page
+    )
+    of_models = " ".join((ROOT / "research/entailment/measure.md").read_text(encoding="utf-8").split())
+    assert f"in {told_best} of the {best} best and {told_worst} of the {worst} worst" in of_models
 
 
 @pytest.mark.slow
