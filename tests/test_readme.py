@@ -142,6 +142,12 @@ def test_figures_of_readme_are_those_that_were_measured():
         rated = of_preset["rated"].values()
         assert sum(one["best"] for one in rated) == int(best.replace(",", ""))
         assert sum(one["best accused"] for one in rated) <= int(accused)
+    wrong = re.findall(
+        r"in (\d+) \(`mini`\) and (\d+) \(`medium`\) of (\d+) cases; said as summaries, in (\d+) and (\d+)", page
+    )
+    ranks = [recorded["entailment"][preset]["ranks"] for preset in ("mini", "medium")]
+    text, summary = ([one[task]["pairs"] - one[task]["above"] for one in ranks] for task in ("text", "summary"))
+    assert [*map(int, wrong[0])] == [*text, ranks[0]["text"]["pairs"], *summary]
     stages = recorded["stages"]
     times = [
         stages[preset][variant]["99 words"]
@@ -215,10 +221,13 @@ def test_tables_of_the_nli_models_sum_up():
     }
     for part, right in (("summedits_a", 4), ("summedits_b", 0)):
         judged[part]["unsupported"] = {"right": right, "said": 5, "due": 6}
-    made = measure.tables({"mini": {"surface": surfaces, "rated": rated, "context": judged}})
-    assert made.keys() == {"surface", "rated", "context"}
+    counts = {"pairs": 4, "above": 1, "flipped contradicted": 2, "others contradicted": 3}
+    ranks = {"text": counts, "summary": {**counts, "above": 0}}
+    made = measure.tables({"mini": {"surface": surfaces, "rated": rated, "context": judged, "ranks": ranks}})
+    assert made.keys() == {"surface", "rated", "context", "ranks"}
     shown = {name: table.splitlines()[2:] for name, table in made.items()}
     assert shown["rated"] == ["| one | 1/4 | 0/5 |", "| 2 others | 0/14 | 0/16 |", "| all | 1/18 | 0/21 |"]
+    assert shown["ranks"] == ["| text | 1/4 | 2/4 | 3/12 |", "| summary | 0/4 | 2/4 | 3/12 |"]
     assert shown["surface"][0] == "| 29 learned | 2/1856 | 0.010 | tag (text) 0.580 |"
     facts = ["| facts | 0.250 |  |  |", "| facts, twins | 0.500 |  |  |"]
     assert shown["context"] == [*facts, "| 2 of summedits (AUC) | 0.625 | 3/4 of 7 | 4/10 of 12 |"]

@@ -10,7 +10,8 @@ sentence. "Twins": the share of sentences or paraphrases above their twin. Verdi
 rated candidates, whom they accuse of the third that people rated best and of the third rated worst. Tables take
 the files of SummEdits together; ``--json`` has each.
 ``--by reference`` takes premises for references; of SummEdits it is the first consistent summary of a document.
-``--surface`` changes references of ``minimal_pairs.jsonl`` as :mod:`research.entailment.surface` says.
+``--surface`` changes references of ``minimal_pairs.jsonl`` as :mod:`research.entailment.surface` says, and
+``--ranks`` scores these pairs by `fast`, as texts and as summaries.
 """
 
 import argparse
@@ -43,7 +44,7 @@ MINIMAL_PAIRS = Path(__file__).parent.with_name("minimal_pairs.jsonl")
 CHANGED = 32  # references whose surface is changed
 PARTS = ("best", "worst")  # thirds of the candidates, as people rated them
 SUMMEDITS = "summedits"
-SURFACE_TASKS = ("text", "summary")
+TASKS = ("text", "summary")
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by preset and kind of measurement: figures by set
 SetFigures = tuple[str, Sequence[Mapping[str, Any]]]  # its name, and the figures of each preset
 Floats = NDArray[np.float64]
@@ -78,6 +79,7 @@ def main() -> None:
     options.add_argument("--pairs", type=int, default=1000, help="of a file, the first of them (default: 1000)")
     options.add_argument("--rows", type=int, default=400, help="of a file of rated candidates (default: 400)")
     options.add_argument("--surface", action="store_true", help="measure changes of the surface, too")
+    options.add_argument("--ranks", action="store_true", help="score minimal_pairs.jsonl by task, too")
     options.add_argument("--store", default=None)
     options.add_argument("--json", action="store_true")
     add_record_option(options)
@@ -92,6 +94,8 @@ def main() -> None:
             figures.setdefault(args.by, {})[path.stem] = figures_of(measure(pairs, scorer, args.by))
     if args.surface:
         figures["surface"] = surface(scorer)
+    if args.ranks:
+        figures["ranks"] = ranks(scorer)
     if args.record:
         for kind, sets in figures.items():
             for name, one in sets.items():
@@ -205,7 +209,7 @@ def surface(scorer: MarsScorer) -> dict[str, Any]:
     texts = [json.loads(line) for line in MINIMAL_PAIRS.read_text(encoding="utf-8").splitlines()][:CHANGED]
     rng = random.Random(0)
     found = {}
-    for task in SURFACE_TASKS:
+    for task in TASKS:
         rows = [Row(text["reference"], (text["reference"],), text["reference"], (), task) for text in texts]
         before = np.array([row.score for row in scorer.score_rows(rows).row_scores])
         for kind, change in MEASURED.items():
@@ -219,12 +223,36 @@ def surface(scorer: MarsScorer) -> dict[str, Any]:
     return found
 
 
+def ranks(scorer: MarsScorer) -> dict[str, dict[str, int]]:
+    """Count by task the paraphrases that score above the flipped text, and the contradicted texts."""
+    pairs = [json.loads(line) for line in MINIMAL_PAIRS.read_text(encoding="utf-8").splitlines()]
+    found = {}
+    for task in TASKS:
+        scores = {
+            kind: scorer.score_rows(
+                [Row(one[kind], (one["reference"],), one["context"], (), task) for one in pairs]
+            ).row_scores
+            for kind in ("paraphrase", "flipped", "other", "reference")
+        }
+        counts = {kind: sum(bool(score.verdicts) for score in of_kind) for kind, of_kind in scores.items()}
+        above = zip(scores["paraphrase"], scores["flipped"], strict=True)
+        found[task] = {
+            "pairs": len(pairs),
+            "above": sum(paraphrase.score > flipped.score for paraphrase, flipped in above),
+            "flipped contradicted": counts.pop("flipped"),
+            "others contradicted": sum(counts.values()),
+        }
+    return found
+
+
 def tables(recorded: Recorded) -> dict[str, str]:
-    """Write a table of all sets for each kind of premise, of rated sets and of surfaces, presets side by side."""
+    """Write tables of judged and of rated sets, of surfaces and of minimal pairs, presets side by side."""
     made = {by: judged_table(recorded, by) for by in ("context", "reference")}
     made["rated"] = accused_table(recorded)
     if all("surface" in figures for figures in recorded.values()):
         made["surface"] = surface_table(recorded)
+    if all("ranks" in figures for figures in recorded.values()):
+        made["ranks"] = ranks_table(recorded)
     return {name: table for name, table in made.items() if table}
 
 
@@ -289,9 +317,23 @@ def surface_table(recorded: Recorded) -> str:
     rows = [["changes", *(f"{column}, `{preset}`" for preset in recorded for column in columns)]]
     for title, learned in (("learned", True), ("not learned", False)):
         kinds = [kind for kind in MEASURED if (kind in LEARNED) is learned]
-        names = [f"{kind} ({task})" for task in SURFACE_TASKS for kind in kinds]
+        names = [f"{kind} ({task})" for task in TASKS for kind in kinds]
         of_presets = [{name: figures["surface"][name] for name in names} for figures in recorded.values()]
         rows.append([f"{len(kinds)} {title}", *(cell for one in of_presets for cell in _surface_cells(one))])
+    return markdown(rows)
+
+
+def ranks_table(recorded: Recorded) -> str:
+    """Write by task how many paraphrases are above the flipped text, and how many texts are contradicted."""
+    columns = ("above", "flipped contradicted", "others contradicted")
+    rows = [["scored as", *(f"{column}, `{preset}`" for preset in recorded for column in columns)]]
+    for task in TASKS:
+        cells = []
+        for figures in recorded.values():
+            one = figures["ranks"][task]
+            texts = (one["pairs"], one["pairs"], 3 * one["pairs"])
+            cells += [f"{one[column]}/{of}" for column, of in zip(columns, texts, strict=True)]
+        rows.append([task, *cells])
     return markdown(rows)
 
 
