@@ -50,6 +50,17 @@ def test_a_contradicted_row_fails_the_build(accused, rows, run, tmp_path):
     assert run("score", rows)[0] == 0
 
 
+def test_a_gate_says_what_it_cannot_check(accused, rows, run, tmp_path):
+    path = tmp_path / "replies.jsonl"
+    jsonl.write(path, [{**row, "context": ["They left at noon."]} for row in ROWS] + ROWS[:1])
+    code, _, error = run("score", str(path), "--fail-contradicted")
+    assert code == 3
+    assert "2 of 3 rows cannot be checked for contradictions: dialogues" in error
+    assert "1 of 3 rows are contradicted" in error
+    assert "cannot be checked" not in run("score", str(path))[2]
+    assert "cannot be checked" not in run("score", rows, "--fail-contradicted")[2]
+
+
 @pytest.mark.parametrize("share", ["-0.1", "1", "x"])
 def test_a_share_is_below_one(share, rows, run):
     code, _, error = run("score", rows, f"--fail-contradicted={share}")

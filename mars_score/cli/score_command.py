@@ -36,6 +36,10 @@ _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability and premise), '
     'how far a summary is "supported", and its "unsupported" sentences'
 )
+_UNCHECKED = (
+    "dialogues, data, blank candidates, texts without references, summaries with another preset than medium, or "
+    "texts that are not English"
+)
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
@@ -176,17 +180,23 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
 
 
 def _contradictions(run: Run, most: float | None) -> Iterator[str]:
-    """Yield lines on the rows with a contradicted sentence, if these are more than a share of the rows."""
+    """Yield lines on the rows with a contradicted sentence, if these are more than a share of the rows.
+
+    A line on standard error counts the rows that cannot be checked; they fail nothing.
+    """
     if most is None:
         return
-    rows, found = 0, []
+    rows, unchecked, found = 0, 0, []
     for chunk, scored in run.scores():
         rows += len(scored)
+        unchecked += sum("contradiction" not in {term.name for term in result.terms} for result in scored)
         found += [
             (number + 1, verdict)
             for number, result in zip(chunk.file.numbers, scored, strict=True)
             for verdict in result.verdicts[:1]
         ]
+    if unchecked:
+        print_error(f"{unchecked} of {rows} rows cannot be checked for contradictions: {_UNCHECKED}")
     if len(found) <= most * rows:
         return
     more = f"; the first {_LISTED} are" if len(found) > _LISTED else ""
