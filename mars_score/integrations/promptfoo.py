@@ -14,8 +14,8 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
         output: the model's text.
         context: ``vars`` of the test and ``config`` of the assertion, from promptfoo. ``config`` may have
             ``threshold``, the least score that passes (default: all do that nothing contradicts);
-            ``allow_contradictions``; ``reference`` and ``context``, names of
-            other variables; ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`.
+            ``allow_contradictions``; ``reference`` and ``context``, names of other variables; ``use_references``;
+            arguments and settings of :class:`mars_score.MarsScorer`.
 
     Returns:
         A ``GradingResult``, whose ``named_scores`` are what each term adds to the score, and how far a summary is
