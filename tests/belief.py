@@ -12,7 +12,6 @@ def believe(
     patch: pytest.MonkeyPatch, known: Reliability = ALL, certain: float = 0.9, likely: float = 0.2
 ) -> None:
     """Make ``known`` the reliability of all models, and verdicts need these probabilities."""
-    for module in (judgements, plus_variant):
-        patch.setattr(module, "reliability_of", lambda model: known)
+    patch.setattr(plus_variant, "reliability_of", lambda model: known)
     patch.setattr(judgements, "CERTAIN", certain)
     patch.setattr(judgements, "POSSIBLE", likely)

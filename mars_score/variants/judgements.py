@@ -62,9 +62,8 @@ def reliability_of(model: object) -> Reliability:
     return SHIPPED.get(model, Reliability()) if isinstance(model, str) else Reliability()
 
 
-def believed_terms(row: Row, terms: frozenset[str], model: object) -> frozenset[str]:
-    """Leave out the terms for which the NLI model cannot be believed."""
-    known = reliability_of(model)
+def believed_terms(row: Row, terms: frozenset[str], known: Reliability) -> frozenset[str]:
+    """Leave out the terms for which an NLI model cannot be believed."""
     is_believed = {
         "support": known.support > 0,
         "contradiction": known.by_context if row.task == "summary" else known.by_reference,

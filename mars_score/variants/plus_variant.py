@@ -25,6 +25,7 @@ from mars_score.rows import (
 from mars_score.text import is_english, windows
 from mars_score.variants.judgements import (
     SHIPPED,
+    Reliability,
     believed_terms,
     is_close,
     judge,
@@ -56,14 +57,14 @@ class PlusVariant(Variant):
             plans = [plan_row(row, self.config, calls) for row in rows[start : start + CHUNK_SIZE]]
             outputs = ask_models(plans, self.config, calls)
             with one_blas_thread():
-                scores += [self._row_score(plan, outputs, calls) for plan in plans]
+                scores += [self._row_score(plan, outputs) for plan in plans]
         return scores
 
-    def _row_score(self, plan: Plan, outputs: Outputs, calls: ModelCalls) -> RowScore:
+    def _row_score(self, plan: Plan, outputs: Outputs) -> RowScore:
         row = plan.row
         if not row.candidate:
             return RowScore(0.0)
-        features, known = make_features(plan, outputs, calls), reliability_of(calls.models.entailment_model)
+        features = make_features(plan, outputs)
         terms = plus(features, self.config)
         references = [
             ReferenceScore(AugmentedReference(text), (recall,), recall)
@@ -77,7 +78,11 @@ class PlusVariant(Variant):
             self._notices(plan, features, [outputs.encodings[text] for text in plan.texts]),
             Aspects.of(terms, features.log_p),
             tuple(features.verdicts),
-            tuple(unsupported_in(features.judgements) if "support" in plan.terms and known.by_context else ()),
+            tuple(
+                unsupported_in(features.judgements)
+                if "support" in plan.terms and plan.reliability.by_context
+                else ()
+            ),
         )
 
     def _notices(self, plan: Plan, features: Features, encodings: Sequence[Encoding]) -> frozenset[Notice]:
@@ -97,12 +102,14 @@ class Plan(NamedTuple):
     Attributes:
         row: prepared.
         terms: names of its terms.
+        reliability: of the NLI model.
         is_unread: whether terms are left out as the NLI model does not know the row's language.
         windows: of the context, where that is a term.
     """
 
     row: Row
     terms: frozenset[str]
+    reliability: Reliability
     is_unread: bool
     windows: Sequence[str]
 
@@ -132,8 +139,10 @@ class Outputs(NamedTuple):
 
 def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
     """Decide what the score of a row needs."""
-    terms, is_unread = believed_terms(row, term_names(row, config), calls.models.entailment_model), False
-    if not terms.isdisjoint(JUDGED_TERMS) and calls.models.entailment_model in SHIPPED:
+    model = calls.models.entailment_model
+    reliability, is_unread = reliability_of(model), False
+    terms = believed_terms(row, term_names(row, config), reliability)
+    if not terms.isdisjoint(JUDGED_TERMS) and model in SHIPPED:
         # Shipped NLI models know English alone; data records are not used to find the language.
         text = " ".join([*row.references, *([row.context] if row.task != "data" else [])])
         if not is_english(text):
@@ -141,7 +150,7 @@ def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
             # A text without letters, such as a number, is of no language; that needs no notice.
             is_unread = any(map(str.isalpha, text))
     parts = windows(row.context, config.window_words) if "context" in terms else ()
-    return Plan(row, terms, is_unread, parts)
+    return Plan(row, terms, reliability, is_unread, parts)
 
 
 def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> Outputs:
@@ -177,13 +186,13 @@ def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> l
     plans = [plan_row(row, config, calls) for row in rows]
     outputs = ask_models(plans, config, calls)
     with one_blas_thread():
-        return [make_features(plan, outputs, calls) for plan in plans]
+        return [make_features(plan, outputs) for plan in plans]
 
 
-def make_features(plan: Plan, outputs: Outputs, calls: ModelCalls) -> Features:
+def make_features(plan: Plan, outputs: Outputs) -> Features:
     """Take the features of a row, whose candidate is not blank, from the model outputs."""
     row, terms, vectors = plan.row, plan.terms, outputs.encodings
-    judgements, model = outputs.judgements.get(row, ()), calls.models.entailment_model
+    judgements = outputs.judgements.get(row, ())
 
     def context_cosine(text: str) -> float:
         return float((outputs.windows[row.context] @ vectors[text].vector).max())
@@ -206,7 +215,7 @@ def make_features(plan: Plan, outputs: Outputs, calls: ModelCalls) -> Features:
         log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
         judgements=judgements,
         verdicts=verdicts_on(judgements) if "contradiction" in terms else (),
-        belief=reliability_of(model).support,
+        belief=plan.reliability.support,
     )
 
 
