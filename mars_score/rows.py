@@ -80,13 +80,13 @@ class Judgement(NamedTuple):
         sentence: of the candidate.
         premise: what it is judged by: the context or a passage of it for a summary, else a reference or a passage.
         entailment: the probabilities that the premise entails and that it contradicts the sentence.
-        by_reference: the same by a reference, for a summary that says nearly all of one.
+        by_reference: what a reference says of it, for a summary that says nearly all of one.
     """
 
     sentence: str
     premise: str
     entailment: Entailment
-    by_reference: Entailment | None = None
+    by_reference: "Judgement | None" = None
 
 
 @dataclass(frozen=True)

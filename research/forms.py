@@ -176,12 +176,18 @@ def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
             row=said.row,
             terms=said.terms,
             reference_cosines=record.reference_cosines,
-            judgements=[one._replace(premise="") for one in said.judgements],
+            judgements=list(map(without_premise, said.judgements)),
             verdicts=said.verdicts,
             belief=said.belief,
         )
         for text, record, said in zip(as_text, as_data, as_said, strict=True)
     ]
+
+
+def without_premise(judgement: Judgement) -> Judgement:
+    """Leave out the premises, which no score depends on."""
+    other = judgement.by_reference
+    return judgement._replace(premise="", by_reference=other and without_premise(other))
 
 
 def to_json(features: Features) -> list[Any]:
@@ -198,12 +204,13 @@ def from_json(values: Sequence[Any]) -> Features:
         row=Row(candidate, tuple(references), context, tuple(samples), task),
         terms=frozenset(features.terms),
         log_p=features.log_p and LogProbability(*features.log_p),
-        judgements=[
-            Judgement(sentence, premise, Entailment(*first), second and Entailment(*second))
-            for sentence, premise, first, second in features.judgements
-        ],
+        judgements=[_judgement(*one) for one in features.judgements],
         verdicts=[Verdict(*verdict) for verdict in features.verdicts],  # type: ignore[misc]
     )
+
+
+def _judgement(sentence: str, premise: str, entailment: Sequence[float], by_reference: Any) -> Judgement:
+    return Judgement(sentence, premise, Entailment(*entailment), by_reference and _judgement(*by_reference))
 
 
 def scores(

@@ -192,7 +192,7 @@ def stating(candidate: str) -> list[str]:
 def premise(encoder: Any, sentence: str, passages: Sequence[Sequence[str]]) -> str:
     """A passage of at most 150 words as a whole; of others the nearest part and, in turn, those after and before.
 
-    These have 150 words at most; only a part by itself may have more.
+    These have 100 words at most; only a part by itself may have more.
     """
 
     def words(chosen: Sequence[str]) -> int:
@@ -208,7 +208,7 @@ def premise(encoder: Any, sentence: str, passages: Sequence[Sequence[str]]) -> s
         after, before = (first, end + 1), (first - 1, end)
         steps = [after, before] if after_is_next else [before, after]
         able = [step for step in steps if step[0] >= 0 and step[1] <= len(passage)]
-        able = [(start, stop) for start, stop in able if words(passage[start:stop]) <= 150]
+        able = [(start, stop) for start, stop in able if words(passage[start:stop]) <= 100]
         if not able:
             return " ".join(passage[first:end])
         after_is_next = able[0] == before
@@ -229,19 +229,17 @@ def probabilities(model: Any, tokenizer: Any, premise: str, hypothesis: str) -> 
 
 class Judged(NamedTuple):
     sentence: str
-    premise: str
     supported: float
-    contradicted: float
-    by_reference: float | None  # how much a reference contradicts a sentence of a summary that is close to one
+    denials: dict[str, tuple[float, str]]  # how much the context or a reference contradicts it, and what of it
 
-    def is_denied(self, certain: float, likely: float) -> bool:
-        """Whether it is no question and is certainly contradicted; where both are asked, the other must agree."""
-        if stated(self.sentence).endswith("?"):
-            return False
-        if self.by_reference is None:
-            return self.contradicted >= certain
-        both = (self.contradicted, self.by_reference)
-        return max(both) >= certain and min(both) >= likely
+    def denial(self, certain: float, likely: float, by: Sequence[str] = ("context", "reference")) -> Any:
+        """What contradicts it most, if that is certain; where both are asked, the other must agree; or None.
+
+        No question is contradicted. ``by`` are those that are believed.
+        """
+        sure = [self.denials[name] for name in by if name in self.denials and self.denials[name][0] >= certain]
+        is_likely = all(contradicted >= likely for contradicted, _ in self.denials.values())
+        return max(sure) if sure and is_likely and not stated(self.sentence).endswith("?") else None
 
 
 def judgements(
@@ -255,16 +253,22 @@ def judgements(
     close = any(recall(models["encoder"], candidate, reference) >= 0.75 for reference in references)
     if not (context if task == "summary" else close and task == "text"):
         return []
-    by_context = [sentences(text) for text in context.split("\x1e") if text.strip()]
-    by_reference = [sentences(reference) for reference in references]
+    passages = {
+        "context": [sentences(text) for text in context.split("\x1e") if text.strip()],
+        "reference": [sentences(reference) for reference in references],
+    }
     judged = []
     for sentence in stating(candidate)[:20]:
-        asked = [by_context, by_reference] if task == "summary" and close else [by_context]
+        asked = ["context", "reference"] if task == "summary" and close else ["context"]
         if task == "text":
-            asked = [by_reference]
-        premises = [premise(models["encoder"], sentence, passages) for passages in asked]
+            asked = ["reference"]
+        premises = [premise(models["encoder"], sentence, passages[name]) for name in asked]
         found = [shares(models["entailment_model"], text, stated(sentence)) for text in premises]
-        judged.append(Judged(sentence, premises[0], *found[0], found[1][1] if found[1:] else None))
+        denials = {
+            name: (contradicted, text)
+            for name, text, (_, contradicted) in zip(asked, premises, found, strict=True)
+        }
+        judged.append(Judged(sentence, found[0][0], denials))
     return judged
 
 
@@ -287,7 +291,7 @@ def plus(
     likelihood: float = 0.15,
     context_weight: float = 0.5,
     verdicts: tuple[float, float] = (math.inf, math.inf),
-    tasks: Sequence[str] = ("text", "summary"),
+    by: Sequence[str] = ("context", "reference"),
     belief: float = 0.5,
 ) -> float:
     """The score of a row; `fast` has no likelihood.
@@ -302,8 +306,8 @@ def plus(
         likelihood: weight.
         context_weight: largest weight of the context.
         verdicts: which probability of a contradiction is certain, and which is likely.
-        tasks: in which there are verdicts.
-        belief: which share of its weight the support of a summary gets.
+        by: what can be certain that a sentence is contradicted.
+        belief: which share of its weight the support of a summary gets, and of what a contradicted one loses.
     """
     candidate, context = candidate.strip(), context.strip()
     if not candidate:
@@ -339,10 +343,10 @@ def plus(
         repetition = min(1.0, repetition + copied(candidate, context))
     total -= 0.3 * repetition
     judged = judgements(models, candidate, references, context, task)
-    support = 0.2 * belief if task == "summary" else 0.0
+    support, penalty = (0.2 * belief, 0.3 * belief) if task == "summary" else (0.0, 0.5)
     total += support * share_of(one.supported for one in judged)
-    denied = share_of(one.is_denied(*verdicts) for one in judged) if task in tasks else 0.0
-    return total - (0.5 - support) * denied * max(0.0, total)
+    denied = share_of(one.denial(*verdicts, by) is not None for one in judged)
+    return total - penalty * denied * max(0.0, total)
 
 
 def share_of(values: Iterable[float]) -> float:

@@ -61,6 +61,24 @@ def test_a_gate_says_what_it_cannot_check(accused, rows, run, tmp_path):
     assert "cannot be checked" not in run("score", rows, "--fail-contradicted")[2]
 
 
+def test_without_belief_in_the_context_a_summary_is_checked_by_a_close_reference(
+    accused, rows, run, tmp_path, monkeypatch
+):
+    """As with preset "mini"; nothing is said to be unsupported."""
+    belief.believe(monkeypatch, belief.ALL._replace(by_context=False), certain=0.0, likely=0.0)
+    monkeypatch.setattr("mars_score.variants.judgements.UNSUPPORTED", 1.1)
+    monkeypatch.setattr("mars_score.variants.plus_variant.is_close", lambda row, _: row.candidate == SAME)
+    out = str(tmp_path / "out.jsonl")
+    code, _, error = run("score", rows, "--task", "summary", "--fail-contradicted", "--out", out)
+    assert code == 3
+    assert "1 of 2 rows cannot be checked for contradictions: " in error
+    assert "1 of 2 rows are contradicted" in error
+    assert contradicted(out) == [True, False]
+    assert [row["unsupported"] for row in jsonl.read(out)] == [[], []]
+    run("score", rows, "--task", "summary", "--no-references", "--out", out)
+    assert contradicted(out) == [False, False]
+
+
 @pytest.mark.parametrize("share", ["-0.1", "1", "x"])
 def test_a_share_is_below_one(share, rows, run):
     code, _, error = run("score", rows, f"--fail-contradicted={share}")

@@ -78,7 +78,7 @@ def test_each_sentence_is_compared_with_its_premise(make, encoder, monkeypatch, 
             expected["support"] = sum(one.supported for one in judged) / len(judged)
             score += 0.2 * expected["support"]
         if task != "dialogue":
-            share = sum(one.is_denied(*verdicts) for one in judged) / len(judged)
+            share = sum(one.denial(*verdicts) is not None for one in judged) / len(judged)
             expected["contradiction"] = share
             score *= 1 - (0.3 if task == "summary" else 0.5) * share
             shares.add(share)
@@ -299,9 +299,7 @@ def test_models_read_statements_and_plain_premises():
     sentences = "Yes, the road is old!", 'So, "we won"'
     said = Entailment(1.0, 0.0), Entailment(0.2, 0.1)
     assert found[rows[0]] == [Judgement(text, premise, one) for text, one in zip(sentences, said, strict=True)]
-    assert found[rows[1]] == [
-        Judgement(text, context, said[1], one) for text, one in zip(sentences, said, strict=True)
-    ]
+    assert found[rows[1]] == [Judgement(one.sentence, context, said[1], one) for one in found[rows[0]]]
     assert set(calls.asked) == {
         (plain_premise, "We won."),
         ("The road's new.", "The road is old."),
@@ -313,29 +311,41 @@ def test_models_read_statements_and_plain_premises():
 # Verdicts
 
 
-def verdict(probability, by_reference=None, sentence="It is new."):
-    """The verdict on a sentence that is contradicted by its premise, and by a reference, with some probability."""
-    other = None if by_reference is None else Entailment(0.0, by_reference)
-    verdicts = verdicts_on([Judgement(sentence, "PREMISE", Entailment(0.0, probability), other)])
-    assert all((one.sentence, one.premise) == (sentence, "PREMISE") for one in verdicts)
-    return [one.probability for one in verdicts]
+def verdict(probability, by_reference=None, sentence="It is new.", task="summary", known=ALL):
+    """The verdicts on a sentence that its premise, and a reference, contradict with some probability."""
+    other = Judgement(sentence, "REFERENCE", Entailment(0.0, by_reference or 0.0))
+    judged = Judgement(sentence, "PREMISE", Entailment(0.0, probability), None if by_reference is None else other)
+    verdicts = verdicts_on(task, [judged], known)
+    assert all(one.sentence == sentence for one in verdicts)
+    return [(one.probability, one.premise) for one in verdicts]
 
 
 @pytest.mark.parametrize(
-    ("probability", "by_reference", "is_contradicted"),
+    ("probability", "by_reference", "expected"),
     [
-        (0.9, None, True),
-        (0.89, None, False),
-        (0.9, 0.2, True),
-        (0.2, 0.9, True),
-        (0.95, 0.19, False),
-        (0.19, 0.95, False),
-        (0.89, 0.89, False),
+        (0.9, None, [(0.9, "PREMISE")]),
+        (0.89, None, []),
+        (0.9, 0.2, [(0.9, "PREMISE")]),
+        (0.2, 0.9, [(0.9, "REFERENCE")]),
+        (0.95, 0.19, []),
+        (0.19, 0.95, []),
+        (0.89, 0.89, []),
     ],
 )
-def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, is_contradicted):
-    """Where a close summary is judged by a reference, too, the one is certain, and the other finds it likely."""
-    assert verdict(probability, by_reference) == [probability] * is_contradicted
+def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, expected):
+    """Where a close summary is judged by a reference, too, the surer of both is told if the other agrees."""
+    assert verdict(probability, by_reference) == expected
+    assert verdict(probability, by_reference, known=Reliability(1.0, False, False)) == []
+
+
+@pytest.mark.parametrize("certain", ["PREMISE", "REFERENCE"])
+def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
+    """The first judgement of a summary is by its context, and of another text by a reference."""
+    known = ALL._replace(by_context=certain == "PREMISE", by_reference=certain == "REFERENCE")
+    assert verdict(0.95, 0.92, known=known) == [(0.95, "PREMISE") if known.by_context else (0.92, "REFERENCE")]
+    assert bool(verdict(0.95, 0.2, known=known)) is known.by_context
+    assert bool(verdict(0.95, known=known)) is known.by_context
+    assert bool(verdict(0.95, task="text", known=known)) is known.by_reference
 
 
 @pytest.mark.parametrize(
@@ -370,7 +380,7 @@ def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkey
 )
 def test_there_is_no_verdict_on_a_question(sentence):
     assert verdict(1.0, sentence=sentence) == []
-    assert verdict(1.0, sentence=f"{sentence} No.") == [1.0]
+    assert verdict(1.0, sentence=f"{sentence} No.") == [(1.0, "PREMISE")]
 
 
 @pytest.mark.parametrize(

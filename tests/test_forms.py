@@ -41,7 +41,7 @@ SHELF = " ".join(BOOKS)
 WHOLE = [f"The train was late. {' '.join(BOOKS[:count])}." for count in (145, 146, 147)]
 GROWN = [
     f"They saw {' '.join(BOOKS[:before])}. The train was late. She read {' '.join(BOOKS[:after])}. {CAR} {SHELF}."
-    for before, after in ((5, 135), (5, 136), (5, 137), (5, 138), (5, 139), (5, 140), (139, 3), (60, 90), (90, 60))
+    for before, after in ((5, 85), (5, 86), (5, 87), (5, 88), (5, 89), (5, 90), (89, 3), (40, 60), (60, 40))
 ]
 BESIDE = [
     f"{SHELF}. {CAR} It rained. The train was late. They won. {LATE}",
@@ -221,8 +221,8 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
     [
         (Reliability(), {}),  # of a model that does not ship
         (Reliability(0.0), {"belief": 0.0}),
-        (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "tasks": ["text"]}),
-        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "tasks": ["summary"]}),
+        (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "by": ["reference"]}),
+        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context"]}),
     ],
 )
 def test_what_is_not_believed_does_not_count(models, make, monkeypatch, has_references, known, expected):
@@ -245,11 +245,11 @@ def test_verdicts_equal_the_oracle(models, make, monkeypatch, verdicts):
     numbers = set()
     for row, case in zip(result.row_scores, CASES, strict=True):
         judged = oracle_forms.judgements(models, *case[:4]) if row.terms else []
-        expected = [one for one in judged if one.is_denied(*verdicts)]
+        expected = [(one.sentence, *denial) for one in judged if (denial := one.denial(*verdicts))]
         found = [(verdict.sentence, verdict.premise) for verdict in row.verdicts]
-        assert found == [(one.sentence, one.premise) for one in expected]
+        assert found == [(sentence, premise) for sentence, _, premise in expected]
         probabilities = [verdict.probability for verdict in row.verdicts]
-        assert probabilities == pytest.approx([one.contradicted for one in expected], abs=1e-9)
+        assert probabilities == pytest.approx([contradicted for _, contradicted, _ in expected], abs=1e-9)
         numbers.add((len(found), len(judged)))
     assert numbers >= ({(0, 0), (0, 1), (1, 1), (0, 2), (2, 2)} if any(verdicts) else {(0, 0), (1, 1), (1, 2)})
 

@@ -74,8 +74,8 @@ def test_the_context_is_the_premise_of_a_summary_alone(premises, task):
     assert premises("The train.", [ROAD], TRAIN, task) == [("The train.", TRAIN if task == "summary" else ROAD)]
 
 
-@pytest.mark.parametrize(("words", "is_whole"), [(17, True), (16, False)])
-def test_a_text_fits_up_to_the_number_of_words(premise_from, words, is_whole):
+@pytest.mark.parametrize(("words", "is_whole"), [(17, True), (12, True), (11, False)])
+def test_a_text_fits_that_is_half_as_long_again_as_a_passage(premise_from, words, is_whole):
     assert (premise_from("The train is quick.", WHOLE, premise_words=words) == WHOLE) is is_whole
 
 
@@ -105,7 +105,8 @@ def test_texts_are_never_joined(premise_from):
     ],
 )
 def test_of_a_longer_text_the_nearest_sentence_has_its_neighbours(premise_from, words, expected):
-    assert premise_from("Quick: the train.", WHOLE, premise_words=words) == " ".join(expected)
+    text = f"{WHOLE} {FILL.replace('.', ',')}end."  # which is longer than a passage
+    assert premise_from("Quick: the train.", text, premise_words=words) == " ".join(expected)
 
 
 def test_where_one_neighbour_is_too_long_the_other_side_goes_on(premise_from):

@@ -19,6 +19,7 @@ from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES
+from mars_score.variants.judgements import WHOLE
 from research import forms, held_out, ladders, results, typical_values
 from research.entailment import measure
 from research.entailment.surface import MEASURED
@@ -302,10 +303,12 @@ def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
         f"at most {config.window_words} words",
         f"{words[config.word_letters]} letters or more that are among the {words[config.repetition_words]} such",
         f"a candidate of {words[config.copied_words]} words or more",
-        f"over {config.premise_words} words",
+        f"over {WHOLE * config.premise_words:g} words",
+        f"a passage of at most {config.premise_words} words",
         f"first {config.max_sentences} sentences",
         f"| -{config.repetition_penalty:g} |".replace("0.", "."),
         f"k = {config.contradiction_penalty:g} |".replace("0.", "."),
+        f"there k is {config.contradiction_penalty:g} - {config.support_weight:g}".replace("0.", "."),
         f"s = {config.support_weight:g} |".replace("0.", "."),
     ):
         assert text in page

@@ -63,7 +63,7 @@ def test_constants_of_the_variants():
         "word_letters": 4,
         "repetition_words": 10,
         "copied_words": 5,
-        "premise_words": 150,
+        "premise_words": 100,
         "max_sentences": 20,
     }
     assert {name: plus[name] for name in PLUS} == expected

@@ -37,8 +37,8 @@ _COLUMNS = (
     'how far a summary is "supported", and its "unsupported" sentences'
 )
 _UNCHECKED = (
-    "dialogues, data, blank candidates, texts without references, summaries with another preset than medium, or "
-    "texts that are not English"
+    "dialogues, data, blank candidates, texts without references or that are not English, or summaries with "
+    "another preset than medium (of these mini checks the ones that are close to a reference)"
 )
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")

@@ -1,13 +1,13 @@
 """The formula of `plus` and `fast`, with its settings and features.
 
-    score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - (.5 - s) F)
+    score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - k F)
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context
 supports a sentence (summaries). F: share of sentences that the context of a summary, or else a reference,
 contradicts; :mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights w, v and l grow
-with the mean length n of the references; `fast` has l = 0, and only summaries have s. Nothing here runs a model:
-:mod:`mars_score.variants.plus_variant` asks the models for the features.
+with the mean length n of the references; `fast` has l = 0. Only summaries have s; they have a smaller k. Nothing
+here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features.
 """
 
 import math
@@ -82,7 +82,9 @@ class PlusConfig:
     word_letters: int = option(4, "Fewest letters of a word whose repetition counts.", 1)
     repetition_words: int = option(10, "Words before a word among which it is a repetition.", 1)
     copied_words: int = option(5, "Words in a row that count as copied.", 1)
-    premise_words: int = option(150, "Words of a premise of the NLI model.", 1)
+    premise_words: int = option(
+        100, "Words of a passage that the NLI model reads; a text with half as many more is read whole.", 1
+    )
     max_sentences: int = option(20, "Sentences of a candidate that the NLI model judges.", 1)
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
@@ -121,7 +123,7 @@ class Features(NamedTuple):
     log_p: LogProbability | None = None
     judgements: Sequence[Judgement] = ()  # of each sentence: by the context in a summary, else by the references
     verdicts: Sequence[Verdict] = ()  # on sentences that are contradicted
-    belief: float = 1.0  # share of its weight that support gets, by the NLI model
+    belief: float = 1.0  # share of their weight that support and contradiction of a summary get, by the NLI model
 
 
 JUDGED_TERMS = frozenset({"support", "contradiction"})  # terms that need an NLI model
@@ -158,7 +160,6 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     share = context_share(n, features.reference_context_cosine, config)
     w = config.context_weight * (1.0 if "sentences" in names else share if "context" in names else 0.0)
     recall = aggregate(features.recalls, config.reference_aggregation) if row.references else 0.0
-    support_weight = config.support_weight * features.belief if "support" in names else 0.0
     terms = []
     if "references" in names:
         terms.append(Term("references", recall, 1 - w))
@@ -181,12 +182,13 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         terms.append(Term("repetition", repetition(row, config), -config.repetition_penalty))
     if "support" in names:
         entailed = [judgement.entailment.entailment for judgement in features.judgements]
-        terms.append(Term("support", mean(entailed) if entailed else 0.0, support_weight))
+        terms.append(Term("support", mean(entailed) if entailed else 0.0, config.support_weight * features.belief))
     if "contradiction" in names:
         contradicted = len(features.verdicts) / max(1, len(features.judgements))
-        # A contradicted sentence of a summary has lost its support as well.
-        lost = max(0.0, config.contradiction_penalty - support_weight) * max(0.0, weighted_sum(terms))
-        terms.append(Term("contradiction", contradicted, -lost))
+        penalty = config.contradiction_penalty
+        if row.task == "summary":  # A contradicted sentence has lost its support as well.
+            penalty = max(0.0, penalty - config.support_weight) * features.belief
+        terms.append(Term("contradiction", contradicted, -penalty * max(0.0, weighted_sum(terms))))
     return tuple(terms)
 
 

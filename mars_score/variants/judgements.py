@@ -1,8 +1,8 @@
 """Judgements: what an NLI model says of each sentence of a candidate, and the verdicts that are reliable.
 
 A summary is judged by its context, any other candidate by its references. The premise is the text as a whole where
-it is short enough. Of a longer one, or of several, it is the sentence that is nearest by the encoder, with its
-neighbours.
+it is short enough. Of a longer one, or of several, it is a passage: the sentence that is nearest by the encoder,
+with its neighbours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ CERTAIN = 0.9  # A verdict needs this probability of a contradiction: eight of t
 # A sentence of a summary that the context entails with a lower probability is told as unsupported: of such ones
 # eight of ten are, by a context of any length (the same page). No score depends on it.
 UNSUPPORTED = 0.05
-POSSIBLE = 0.2  # Of a summary close to a reference both are asked: one is certain, the other does not rule it out.
+# A text with at most this many times the words of a passage is read as a whole: that is more often right than a
+# passage of it, and a passage more often than a longer text (the same page).
+WHOLE = 1.5
+POSSIBLE = 0.2  # Of a summary close to a reference both are asked: one is certain, the other gives it this much.
 
 
 # What can be believed
@@ -40,9 +43,9 @@ class Reliability(NamedTuple):
     """What can be believed of an NLI model's judgements.
 
     Attributes:
-        support: share of the weight of support that its judgements by a context get.
-        by_context: whether it can say that the context contradicts a sentence of a summary.
-        by_reference: whether it can say that a close reference contradicts a sentence of another text.
+        support: share of their weight that support and contradiction by a context get.
+        by_context: whether it can be certain that the context contradicts a sentence of a summary.
+        by_reference: whether it can be certain that a close reference contradicts a sentence.
     """
 
     support: float = 0.5
@@ -64,11 +67,17 @@ def reliability_of(model: object) -> Reliability:
 
 def believed_terms(row: Row, terms: frozenset[str], known: Reliability) -> frozenset[str]:
     """Leave out the terms for which an NLI model cannot be believed."""
+    by_reference = known.by_reference and bool(row.references)
     is_believed = {
         "support": known.support > 0,
-        "contradiction": known.by_context if row.task == "summary" else known.by_reference,
+        "contradiction": by_reference or (known.by_context and row.task == "summary"),
     }
     return frozenset(name for name in terms if is_believed.get(name, True))
+
+
+def is_checked(row: Row, judgements: Sequence[Judgement], known: Reliability) -> bool:
+    """Tell whether verdicts on a row are believed: on a summary far from all references only by its context."""
+    return row.task != "summary" or known.by_context or any(one.by_reference for one in judgements)
 
 
 def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
@@ -76,12 +85,13 @@ def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
     return any(recalls[row.candidate, text] >= CLOSE_RECALL for text in row.references)
 
 
-def verdicts_on(judgements: Sequence[Judgement]) -> list[Verdict]:
+def verdicts_on(task: str, judgements: Sequence[Judgement], known: Reliability) -> list[Verdict]:
     """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question."""
+    certain = (known.by_context, known.by_reference) if task == "summary" else (known.by_reference,)
     return [
-        Verdict(sentence, entailment.contradiction, premise)
-        for sentence, premise, entailment, by_reference in judgements
-        if _is_contradicted(entailment, by_reference) and not is_question(statement(sentence))
+        Verdict(one.sentence, one.entailment.contradiction, one.premise)
+        for one in filter(None, (_contradicting(judgement, certain) for judgement in judgements))
+        if not is_question(statement(one.sentence))
     ]
 
 
@@ -94,11 +104,20 @@ def unsupported_in(judgements: Sequence[Judgement]) -> list[Verdict]:
     ]
 
 
-def _is_contradicted(entailment: Entailment, by_reference: Entailment | None) -> bool:
-    if by_reference is None:
-        return entailment.contradiction >= CERTAIN
-    both = entailment.contradiction, by_reference.contradiction
-    return max(both) >= CERTAIN and min(both) >= POSSIBLE
+def _contradicting(judgement: Judgement, can_be_certain: Sequence[bool]) -> Judgement | None:
+    """Return the judgement by which a sentence is certainly contradicted, of two the surer; None: it is not."""
+    asked = [judgement, *([judgement.by_reference] if judgement.by_reference else [])]
+    certain = [
+        one
+        for one, can_be in zip(asked, can_be_certain, strict=False)
+        if can_be and _contradiction(one) >= CERTAIN
+    ]
+    is_possible = min(map(_contradiction, asked)) >= POSSIBLE
+    return max(certain, key=_contradiction) if certain and is_possible else None
+
+
+def _contradiction(judgement: Judgement) -> float:
+    return judgement.entailment.contradiction
 
 
 # Judgements
@@ -128,14 +147,12 @@ def judge(rows: Mapping[Row, bool], config: PlusConfig, calls: ModelCalls) -> di
     }
     entailed = calls.entails(pair for pair in read.values() if not states(*pair))
 
-    def entailment(pair: tuple[str, str]) -> Entailment:
-        return Entailment(1.0, 0.0) if states(*read[pair]) else entailed[read[pair]]
+    def judgement(pair: tuple[str, str], by_reference: tuple[str, str] | None = None) -> Judgement:
+        entailment = Entailment(1.0, 0.0) if states(*read[pair]) else entailed[read[pair]]
+        return Judgement(*pair, entailment, judgement(by_reference) if by_reference else None)
 
     return {
-        row: [
-            Judgement(*pair, entailment(pair), entailment(other) if other else None)
-            for pair, other in zip(of_row, second.get(row, [None] * len(of_row)), strict=True)
-        ]
+        row: list(map(judgement, of_row, second.get(row, [None] * len(of_row))))
         for row, of_row in zip(rows, premises, strict=True)
     }
 
@@ -201,5 +218,7 @@ def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
 
 
 def _fits(passages: Sequence[Passage], words: int) -> bool:
-    """Tell whether there is no choice: one passage at most, which is short."""
-    return len(passages) <= 1 and sum(len(split_words(part)) for parts in passages for part in parts) <= words
+    """Tell whether there is no choice: one text at most, which is hardly longer than a passage of ``words``."""
+    return (
+        len(passages) <= 1 and sum(len(split_words(part)) for parts in passages for part in parts) <= WHOLE * words
+    )

@@ -27,6 +27,7 @@ from mars_score.variants.judgements import (
     SHIPPED,
     Reliability,
     believed_terms,
+    is_checked,
     is_close,
     judge,
     judged_sentences,
@@ -193,6 +194,8 @@ def make_features(plan: Plan, outputs: Outputs) -> Features:
     """Take the features of a row, whose candidate is not blank, from the model outputs."""
     row, terms, vectors = plan.row, plan.terms, outputs.encodings
     judgements = outputs.judgements.get(row, ())
+    if not is_checked(row, judgements, plan.reliability):
+        terms -= {"contradiction"}
 
     def context_cosine(text: str) -> float:
         return float((outputs.windows[row.context] @ vectors[text].vector).max())
@@ -214,7 +217,7 @@ def make_features(plan: Plan, outputs: Outputs) -> Features:
         reference_context_cosine=sum(near) / len(near) if near else 0.0,
         log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
         judgements=judgements,
-        verdicts=verdicts_on(judgements) if "contradiction" in terms else (),
+        verdicts=verdicts_on(row.task, judgements, plan.reliability) if "contradiction" in terms else (),
         belief=plan.reliability.support,
     )
 

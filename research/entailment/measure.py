@@ -30,7 +30,7 @@ from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Row
 from mars_score.text import normalise
-from mars_score.variants.judgements import is_close, judge, unsupported_in, verdicts_on
+from mars_score.variants.judgements import Reliability, is_close, judge, unsupported_in, verdicts_on
 from mars_score.variants.plus_variant import plan_row, token_recalls
 from research.agreement import drawn
 from research.entailment.surface import LEARNED, MEASURED
@@ -45,6 +45,7 @@ CHANGED = 32  # references whose surface is changed
 PARTS = ("best", "worst")  # thirds of the candidates, as people rated them
 SUMMEDITS = "summedits"
 TASKS = ("text", "summary")
+BELIEVED = Reliability(support=1.0, by_context=True, by_reference=True)  # whether or not a model is
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by preset and kind of measurement: figures by set
 SetFigures = tuple[str, Sequence[Mapping[str, Any]]]  # its name, and the figures of each preset
 Floats = NDArray[np.float64]
@@ -155,7 +156,7 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
         mean = both.mean(axis=0)
         shares.append([*mean, 1 - mean.sum()])
         margins.append((both[:, 1] - both[:, 0]).min())
-        contradicted.append(close[row] and bool(verdicts_on(judged[row])))
+        contradicted.append(close[row] and bool(verdicts_on(row.task, judged[row], BELIEVED)))
         unsupported.append(bool(unsupported_in(judged[row])))
     columns = map(np.array, (shares, margins, contradicted, unsupported))
     return Measured(list(pairs), *columns)
