@@ -179,6 +179,7 @@ def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
             judgements=list(map(without_premise, said.judgements)),
             verdicts=said.verdicts,
             belief=said.belief,
+            penalty_share=said.penalty_share,
         )
         for text, record, said in zip(as_text, as_data, as_said, strict=True)
     ]
@@ -193,7 +194,8 @@ def without_premise(judgement: Judgement) -> Judgement:
 def to_json(features: Features) -> list[Any]:
     """Return features as JSON can hold them."""
     verdicts = [astuple(verdict) for verdict in features.verdicts]
-    return [astuple(features.row), sorted(features.terms), *features[2:-2], verdicts, features.belief]
+    values = features._replace(row=astuple(features.row), terms=sorted(features.terms), verdicts=verdicts)  # type: ignore[arg-type]
+    return list(values)
 
 
 def from_json(values: Sequence[Any]) -> Features:

@@ -293,6 +293,7 @@ def plus(
     verdicts: tuple[float, float] = (math.inf, math.inf),
     by: Sequence[str] = ("context", "reference"),
     belief: float = 0.5,
+    penalty: float = 1.0,
 ) -> float:
     """The score of a row; `fast` has no likelihood.
 
@@ -307,7 +308,8 @@ def plus(
         context_weight: largest weight of the context.
         verdicts: which probability of a contradiction is certain, and which is likely.
         by: what can be certain that a sentence is contradicted.
-        belief: which share of its weight the support of a summary gets, and of what a contradicted one loses.
+        belief: which share of its weight the support of a summary gets.
+        penalty: which share of the penalty a contradicted summary gets.
     """
     candidate, context = candidate.strip(), context.strip()
     if not candidate:
@@ -343,10 +345,13 @@ def plus(
         repetition = min(1.0, repetition + copied(candidate, context))
     total -= 0.3 * repetition
     judged = judgements(models, candidate, references, context, task)
-    support, penalty = (0.2 * belief, 0.3 * belief) if task == "summary" else (0.0, 0.5)
-    total += support * share_of(one.supported for one in judged)
-    denied = share_of(one.denial(*verdicts, by) is not None for one in judged)
-    return total - penalty * denied * max(0.0, total)
+    denied = [one.denial(*verdicts, by) is not None for one in judged]
+    lost = 0.5
+    if task == "summary":
+        lost = 0.3 * penalty
+        supported = [0.0 if denial else one.supported for one, denial in zip(judged, denied, strict=True)]
+        total += 0.2 * belief * share_of(supported)
+    return total - lost * share_of(denied) * max(0.0, total)
 
 
 def share_of(values: Iterable[float]) -> float:

@@ -223,6 +223,7 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
         (Reliability(0.0), {"belief": 0.0}),
         (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "by": ["reference"]}),
         (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context"]}),
+        (Reliability(1.0, True, True, 0.5), {**BELIEVED, "penalty": 0.5}),
     ],
 )
 def test_what_is_not_believed_does_not_count(models, make, monkeypatch, has_references, known, expected):
@@ -383,7 +384,7 @@ COUNTING = {
     "word_letters": [11],
     "repetition_words": [17, 18],
     "copied_words": [11],
-    "premise_words": [33],
+    "premise_words": [23],
     "max_sentences": [21],
 }
 

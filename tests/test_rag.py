@@ -108,6 +108,20 @@ def test_how_often_an_unsupported_sentence_is_wrong():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("presets_as_they_are", "store_with_mini")
+def test_preset_mini_finds_what_the_page_says(folder, run):
+    argv = ["score", "examples/rag/answers.jsonl", "--fail-contradicted", "--out", "scores.jsonl"]
+    code, _, err = run(*argv)
+    assert code == 3
+    found = [line for line, row in enumerate(jsonl.read(folder / "scores.jsonl"), 1) if row["contradicted"]]
+    assert found == [7, 9, 10]
+    assert "6 of 10 rows cannot be checked" in err
+    assert "finds both wrong facts (lines 9 and 10), accuses line 7, and says that it cannot check six rows" in (
+        " ".join(PAGE.split())
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(
     not KNOWN["all-mpnet-base-v2"].is_here(None), reason="needs the packages of requirements-medium.txt"
 )

@@ -88,9 +88,9 @@ def scores_and_notices(scorer, *arguments):
 ROW = Row("It rained, it rained.", ("It was wet.",), "It was wet outside.", ("It poured.",))
 JUDGED = (
     Judgement("It rained.", "It was wet.", Entailment(0.1, 0.5)),
-    Judgement("It rained.", "It was wet.", Entailment(0.3, 0.95)),
+    Judgement("It snowed.", "It was wet.", Entailment(0.3, 0.95)),
 )
-TOLD = (Verdict("It rained.", 0.95, "It was wet."),)
+TOLD = (Verdict("It snowed.", 0.95, "It was wet."),)
 TERMS = term_names(ROW, PlusConfig())
 FEATURES = Features(ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), JUDGED, TOLD)
 
@@ -126,18 +126,18 @@ def test_a_term_that_is_left_out_needs_no_feature(missing, term):
 SUMMARY = replace(ROW, task="summary")
 
 
-@pytest.mark.parametrize(("penalty", "belief", "share"), [(0.5, 1.0, 0.3), (0.5, 0.5, 0.15), (0.1, 1.0, 0.0)])
-def test_a_contradicted_sentence_of_a_summary_has_lost_its_support_already(penalty, belief, share):
+@pytest.mark.parametrize(("penalty", "of_it", "share"), [(0.5, 1.0, 0.3), (0.5, 0.5, 0.15), (0.1, 1.0, 0.0)])
+def test_a_contradicted_sentence_of_a_summary_loses_its_support_first(penalty, of_it, share):
     """The penalty is less by the weight of the support; both are as large as the NLI model deserves."""
     config = PlusConfig(contradiction_penalty=penalty)
-    features = FEATURES._replace(row=SUMMARY, terms=term_names(SUMMARY, config), belief=belief)
+    features = FEATURES._replace(row=SUMMARY, terms=term_names(SUMMARY, config), belief=0.5, penalty_share=of_it)
     *others, support, contradiction = plus(features, config)
-    assert (support.name, support.value, support.weight) == ("support", pytest.approx(0.2), 0.2 * belief)
+    assert (support.name, support.value, support.weight) == ("support", pytest.approx(0.1 / 2), 0.1)
     assert (contradiction.name, contradiction.value) == ("contradiction", 0.5)
     assert contradiction.weight == pytest.approx(-share * weighted_sum([*others, support]))
     alone = replace(config, support_weight=0)
     *others, contradiction = plus(features._replace(terms=term_names(SUMMARY, alone)), alone)
-    assert contradiction.weight == pytest.approx(-penalty * belief * weighted_sum(others))
+    assert contradiction.weight == pytest.approx(-penalty * of_it * weighted_sum(others))
 
 
 def test_a_contradiction_takes_nothing_from_a_score_below_zero():

@@ -3,11 +3,11 @@
     score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - k F)
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
-S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context
-supports a sentence (summaries). F: share of sentences that the context of a summary, or else a reference,
-contradicts; :mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights w, v and l grow
-with the mean length n of the references; `fast` has l = 0. Only summaries have s; they have a smaller k. Nothing
-here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features.
+S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context of a
+summary supports a sentence, 0 for one that is contradicted. F: share of sentences that the context of a summary,
+or a reference, contradicts; :mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights
+w, v and l grow with the mean length n of the references; `fast` has l = 0. Only summaries have s, and they have a
+smaller k. Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features.
 """
 
 import math
@@ -123,7 +123,8 @@ class Features(NamedTuple):
     log_p: LogProbability | None = None
     judgements: Sequence[Judgement] = ()  # of each sentence: by the context in a summary, else by the references
     verdicts: Sequence[Verdict] = ()  # on sentences that are contradicted
-    belief: float = 1.0  # share of their weight that support and contradiction of a summary get, by the NLI model
+    belief: float = 1.0  # share of its weight that support gets, by the NLI model
+    penalty_share: float = 1.0  # share of its penalty that a contradicted summary gets, by the NLI model
 
 
 JUDGED_TERMS = frozenset({"support", "contradiction"})  # terms that need an NLI model
@@ -181,14 +182,18 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     if "repetition" in names:
         terms.append(Term("repetition", repetition(row, config), -config.repetition_penalty))
     if "support" in names:
-        entailed = [judgement.entailment.entailment for judgement in features.judgements]
+        contradicted = {verdict.sentence for verdict in features.verdicts}
+        entailed = [
+            0.0 if judgement.sentence in contradicted else judgement.entailment.entailment
+            for judgement in features.judgements
+        ]
         terms.append(Term("support", mean(entailed) if entailed else 0.0, config.support_weight * features.belief))
     if "contradiction" in names:
-        contradicted = len(features.verdicts) / max(1, len(features.judgements))
         penalty = config.contradiction_penalty
         if row.task == "summary":  # A contradicted sentence has lost its support as well.
-            penalty = max(0.0, penalty - config.support_weight) * features.belief
-        terms.append(Term("contradiction", contradicted, -penalty * max(0.0, weighted_sum(terms))))
+            penalty = max(0.0, penalty - config.support_weight) * features.penalty_share
+        share = len(features.verdicts) / max(1, len(features.judgements))
+        terms.append(Term("contradiction", share, -penalty * max(0.0, weighted_sum(terms))))
     return tuple(terms)
 
 
