@@ -191,7 +191,7 @@ def _counts(said: NDArray[np.bool_], due: NDArray[np.bool_]) -> dict[str, int]:
 
 
 def accused(path: Path, rows: int, scorer: MarsScorer) -> dict[str, int]:
-    """Count candidates with a verdict, and with unsupported sentences, among the thirds rated best and worst."""
+    """Count candidates with a verdict among the thirds rated best and worst, of summaries also unsupported ones."""
     (one,) = read_sets([path])
     rated = drawn(one, rows)
     ratings = np.array(rated.ratings)
@@ -202,7 +202,8 @@ def accused(path: Path, rows: int, scorer: MarsScorer) -> dict[str, int]:
         of_part = [score for score, is_in in zip(scores, third, strict=True) if is_in]
         counts[part] = len(of_part)
         counts[f"{part} accused"] = sum(bool(score.verdicts) for score in of_part)
-        counts[f"{part} unsupported"] = sum(bool(score.without_support) for score in of_part)
+        if any(row.task == "summary" for row in rated.rows):
+            counts[f"{part} unsupported"] = sum(bool(score.without_support) for score in of_part)
     return counts
 
 
