@@ -191,7 +191,7 @@ def _counts(said: NDArray[np.bool_], due: NDArray[np.bool_]) -> dict[str, int]:
 
 
 def accused(path: Path, rows: int, scorer: MarsScorer) -> dict[str, int]:
-    """Count candidates with a verdict among the thirds rated best and worst, of summaries also unsupported ones."""
+    """Count candidates with verdicts and summaries with unsupported sentences in the best and the worst third."""
     (one,) = read_sets([path])
     rated = drawn(one, rows)
     ratings = np.array(rated.ratings)
