@@ -179,7 +179,6 @@ def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
             judgements=list(map(without_premise, said.judgements)),
             verdicts=said.verdicts,
             belief=said.belief,
-            penalty_share=said.penalty_share,
         )
         for text, record, said in zip(as_text, as_data, as_said, strict=True)
     ]

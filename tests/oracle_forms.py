@@ -293,7 +293,6 @@ def plus(
     verdicts: tuple[float, float] = (math.inf, math.inf),
     by: Sequence[str] = ("context", "reference"),
     belief: float = 0.5,
-    penalty: float = 1.0,
 ) -> float:
     """The score of a row; `fast` has no likelihood.
 
@@ -309,7 +308,6 @@ def plus(
         verdicts: which probability of a contradiction is certain, and which is likely.
         by: what can be certain that a sentence is contradicted.
         belief: which share of its weight the support of a summary gets.
-        penalty: which share of the penalty a contradicted summary gets.
     """
     candidate, context = candidate.strip(), context.strip()
     if not candidate:
@@ -348,7 +346,7 @@ def plus(
     denied = [one.denial(*verdicts, by) is not None for one in judged]
     lost = 0.5
     if task == "summary":
-        lost = 0.3 * penalty
+        lost = 0.5 if len(sentences(context)) > 1 else 0.0
         supported = [0.0 if denial else one.supported for one, denial in zip(judged, denied, strict=True)]
         total += 0.2 * belief * share_of(supported)
     return total - lost * share_of(denied) * max(0.0, total)

@@ -223,7 +223,6 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
         (Reliability(0.0), {"belief": 0.0}),
         (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "by": ["reference"]}),
         (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context"]}),
-        (Reliability(1.0, True, True, 0.5), {**BELIEVED, "penalty": 0.5}),
     ],
 )
 def test_what_is_not_believed_does_not_count(models, make, monkeypatch, has_references, known, expected):

@@ -307,8 +307,7 @@ def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
         f"a passage of at most {config.premise_words} words",
         f"first {config.max_sentences} sentences",
         f"| -{config.repetition_penalty:g} |".replace("0.", "."),
-        f"k = {config.contradiction_penalty:g} |".replace("0.", "."),
-        f"there k is {config.contradiction_penalty:g} - {config.support_weight:g}".replace("0.", "."),
+        f"-{config.contradiction_penalty:g} of the rest |".replace("0.", "."),
         f"s = {config.support_weight:g} |".replace("0.", "."),
     ):
         assert text in page

@@ -123,21 +123,25 @@ def test_a_term_that_is_left_out_needs_no_feature(missing, term):
     assert left["references"].weight == (1 if term == "context" else whole["references"].weight)
 
 
-SUMMARY = replace(ROW, task="summary")
+SUMMARY = replace(ROW, context="It was wet outside. It got cold.", task="summary")
 
 
-@pytest.mark.parametrize(("penalty", "of_it", "share"), [(0.5, 1.0, 0.3), (0.5, 0.5, 0.15), (0.1, 1.0, 0.0)])
-def test_a_contradicted_sentence_of_a_summary_loses_its_support_first(penalty, of_it, share):
-    """The penalty is less by the weight of the support; both are as large as the NLI model deserves."""
-    config = PlusConfig(contradiction_penalty=penalty)
-    features = FEATURES._replace(row=SUMMARY, terms=term_names(SUMMARY, config), belief=0.5, penalty_share=of_it)
+def test_a_contradicted_sentence_of_a_summary_has_no_support():
+    """Of one sentence in other words nothing else is lost."""
+    config = PlusConfig()
+    features = FEATURES._replace(row=SUMMARY, terms=term_names(SUMMARY, config), belief=0.5)
     *others, support, contradiction = plus(features, config)
     assert (support.name, support.value, support.weight) == ("support", pytest.approx(0.1 / 2), 0.1)
     assert (contradiction.name, contradiction.value) == ("contradiction", 0.5)
-    assert contradiction.weight == pytest.approx(-share * weighted_sum([*others, support]))
+    assert contradiction.weight == pytest.approx(-0.5 * weighted_sum([*others, support]))
     alone = replace(config, support_weight=0)
     *others, contradiction = plus(features._replace(terms=term_names(SUMMARY, alone)), alone)
-    assert contradiction.weight == pytest.approx(-penalty * of_it * weighted_sum(others))
+    assert contradiction.weight == pytest.approx(-0.5 * weighted_sum(others))
+    reworded = features._replace(row=replace(SUMMARY, context="It was wet outside."))
+    *others, support, contradiction = plus(reworded, config)
+    assert (support.value, contradiction.value, contradiction.weight) == (pytest.approx(0.1 / 2), 0.5, 0)
+    plus_of_text = plus(reworded._replace(row=replace(reworded.row, task="text")), config)
+    assert plus_of_text[-1].weight < 0
 
 
 def test_a_contradiction_takes_nothing_from_a_score_below_zero():

@@ -75,6 +75,7 @@ SAME = {
     "special tokens": "<s>It rained in May.</s><|im_end|>",
     "unknown tokens": "It [UNK] rained <unk> in May. [SEP]",
     "replacement": "It rained in May.\ufffd",
+    "escaped bytes": "It rained\\xC2\\xa0in May\\xe2\\x80\\xa6",
 }
 # Texts whose words, numbers and signs state something.
 STATEMENTS = {
@@ -154,6 +155,7 @@ def test_some_texts_state_nothing(text):
         ("\uff21 , b \uff01", "A, b!"),
         ("a_b _c_ __d__ ***e***", "a_b c d e"),
         ("2 < 3 and 5 > 4, a<b", "2 < 3 and 5 > 4, a<b"),
+        ("a caf\\xc3\\xa9, \\X41", "a caf\u00e9, \\X41"),
         ("", ""),
     ],
 )

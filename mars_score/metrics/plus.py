@@ -1,13 +1,14 @@
 """The formula of `plus` and `fast`, with its settings and features.
 
-    score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - k F)
+    score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - .5 F)
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context of a
 summary supports a sentence, 0 for one that is contradicted. F: share of sentences that the context of a summary,
-or a reference, contradicts; :mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights
-w, v and l grow with the mean length n of the references; `fast` has l = 0. Only summaries have s, and they have a
-smaller k. Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features.
+or a reference, contradicts, but 0 for a summary of one sentence; :mod:`mars_score.variants.judgements` says when
+an NLI model is believed. The weights w, v and l grow with the mean length n of the references; `fast` has l = 0.
+Only summaries have s. Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the
+features.
 """
 
 import math
@@ -19,7 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from mars_score.options import STRICT, option
 from mars_score.rows import Judgement, LogProbability, Row, Term, Verdict, weighted_sum
-from mars_score.text import copied_share, plain_words, repeated_share, split_words
+from mars_score.text import copied_share, plain_words, repeated_share, sentences, split_words
 
 
 class TermText(NamedTuple):
@@ -124,7 +125,6 @@ class Features(NamedTuple):
     judgements: Sequence[Judgement] = ()  # of each sentence: by the context in a summary, else by the references
     verdicts: Sequence[Verdict] = ()  # on sentences that are contradicted
     belief: float = 1.0  # share of its weight that support gets, by the NLI model
-    penalty_share: float = 1.0  # share of its penalty that a contradicted summary gets, by the NLI model
 
 
 JUDGED_TERMS = frozenset({"support", "contradiction"})  # terms that need an NLI model
@@ -189,12 +189,19 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         ]
         terms.append(Term("support", mean(entailed) if entailed else 0.0, config.support_weight * features.belief))
     if "contradiction" in names:
-        penalty = config.contradiction_penalty
-        if row.task == "summary":  # A contradicted sentence has lost its support as well.
-            penalty = max(0.0, penalty - config.support_weight) * features.penalty_share
         share = len(features.verdicts) / max(1, len(features.judgements))
-        terms.append(Term("contradiction", share, -penalty * max(0.0, weighted_sum(terms))))
+        lost = config.contradiction_penalty * max(0.0, weighted_sum(terms))
+        terms.append(Term("contradiction", share, 0.0 if share and is_reworded(row) else -lost))
     return tuple(terms)
+
+
+def is_reworded(row: Row) -> bool:
+    """Tell whether a summary says one sentence in other words.
+
+    People did not rate such a text lower where it says something else (research/entailment/measure.md), so that it
+    loses its support alone.
+    """
+    return row.task == "summary" and len(sentences(row.context)) == 1
 
 
 def context_share(n: float, reference_context_cosine: float, config: PlusConfig) -> float:

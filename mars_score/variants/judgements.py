@@ -46,18 +46,16 @@ class Reliability(NamedTuple):
         support: share of the weight of support that its judgements by a context get.
         by_context: whether it can be certain that the context contradicts a sentence of a summary.
         by_reference: whether it can be certain that a close reference contradicts a sentence.
-        penalty: share of the penalty that a contradicted summary gets, beside the loss of its support.
     """
 
     support: float = 0.5
     by_context: bool = False
     by_reference: bool = False
-    penalty: float = 1.0
 
 
 # Of the NLI models that ship; how often they are right: research/entailment/measure.md.
 SHIPPED = {
-    "mini-nli": Reliability(support=0.5, by_reference=True, penalty=0.0),
+    "mini-nli": Reliability(support=0.5, by_reference=True),
     "medium-nli": Reliability(support=1.0, by_context=True, by_reference=True),
 }
 

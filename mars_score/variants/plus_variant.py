@@ -219,7 +219,6 @@ def make_features(plan: Plan, outputs: Outputs) -> Features:
         judgements=judgements,
         verdicts=verdicts_on(row.task, judgements, plan.reliability) if "contradiction" in terms else (),
         belief=plan.reliability.support,
-        penalty_share=plan.reliability.penalty,
     )
 
 

@@ -39,6 +39,7 @@ _SIGNS = str.maketrans(
         "\ufffd": None,
     }
 )
+_BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")  # of UTF-8, as Python prints them: "caf\xc3\xa9"
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:https?://|/|#)[^()\s]*\)")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,100}>|<!--.*?-->", re.DOTALL)
 _ADDRESS = re.compile(r"\(?(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]\)?", re.IGNORECASE)
@@ -104,7 +105,7 @@ _SPACE_BEFORE = re.compile(r"\s+(?=[.,;:!?)\]])")
 
 @lru_cache(maxsize=4096)
 def plain(text: str) -> str:
-    """Return a text without special tokens, markup, citations, addresses, emoji and typographic signs."""
+    """Return a text without special tokens, markup, citations, addresses, emoji, typographic signs and escapes."""
     before = ""
     while before != text:  # marks within marks
         before, text = text, _plain(text)
@@ -112,6 +113,7 @@ def plain(text: str) -> str:
 
 
 def _plain(text: str) -> str:
+    text = _BYTES.sub(lambda escaped: bytes.fromhex(escaped[0].replace("\\x", "")).decode(errors="ignore"), text)
     text = _FRACTION.sub(" ", _LINK.sub(r"\1", html.unescape(text)).translate(_SIGNS))
     text = unicodedata.normalize("NFKC", _POWER.sub(r"^\1", _CITATION.sub("", text)))
     for pattern in (_TAG, _ADDRESS, _EMOJI, _EMOTICON):
