@@ -131,7 +131,7 @@ def test_each_change_of_the_formula_changes_a_score(tiny_mini, monkeypatch):
     features = forms.every_feature(ROWS, MarsScorer("mini", variant="plus").calls)
     features = [
         one._replace(
-            judgements=[Judgement("a", "", Entailment(0.2, 0.95))],
+            judgements=[Judgement("a", "", Entailment(0.2, 0.95)), Judgement("b", "", Entailment(0.9, 0.0))],
             verdicts=[Verdict("a", 0.95, "")],
             reference_context_cosine=0.9,
             log_p=one.log_p._replace(given_context=9.0, alone=-4.0),
