@@ -65,11 +65,11 @@ Returns:
     aspects (`list` of `dict`): for each row `reference`, `context`, `fluency`, `repetition` and `supported`, in
         [0, 1], or None where the score does not compute it; with `detailed=True`.
     contradicted (`list` of `list` of `dict`): for each row the sentences that its reference, or the context of a
-        summary, contradicts: `sentence`, `probability`, `premise`; with `detailed=True`.
-    supported (`list` of `float`): for each summary the mean probability that the context says its sentences, or
-        None where nothing is known; with `detailed=True`.
-    unsupported (`list` of `list` of `dict`): for each summary the sentences that the context does not say:
-        `sentence`, `probability`, `premise`; none where that is not reliable; with `detailed=True`.
+        summary, contradicts: `sentence`, `probability`, `premise`, `source`; with `detailed=True`.
+    supported (`list` of `float`): for each summary the mean probability that the context says its sentences, 0 for
+        a contradicted one, or None where nothing is known; with `detailed=True`.
+    unsupported (`list` of `list` of `dict`): for each summary the sentences that the context does not say, as
+        dicts of the same form; none where that is not reliable; with `detailed=True`.
     faithfulness (`float`): mean of `supported` over the summaries, or None without any; with `detailed=True`.
     percentiles (`list` of `dict`): for each row where its score stands among rated candidates (`rank`, of 100) and
         how people rated those there (`rating`, from `low` to `high`), or None where that is not known; with

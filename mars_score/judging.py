@@ -34,8 +34,9 @@ class JudgeResult(TypedDict):
             neither a threshold nor a contradiction.
         reason: the score and its causes.
         metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
-            ``contradicted`` (sentences with probability and premise), ``supported`` (mean probability that the
-            context says the sentences of a summary, or None), ``unsupported`` (those that it does not say),
+            ``contradicted`` (sentences with probability, premise and source), ``supported`` (mean probability that
+            the context says the sentences of a summary, 0 for a contradicted one, or None), ``unsupported`` (those
+            that it does not say),
             ``notices`` and ``signature``.
     """
 
@@ -159,7 +160,7 @@ def _word(words: Sequence[tuple[float, str]], value: float) -> str:
 
 
 def _verdict_in_words(verdict: Verdict, row: Row) -> str:
-    source = "the context" if row.task == "summary" else "the references"
+    source = "the context" if verdict.source == "context" else "the references"
     premise = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else source
     parts = judged_sentences(row.candidate)
     subject = f"sentence {parts.index(verdict.sentence) + 1} " if len(parts) > 1 else ""

@@ -55,7 +55,8 @@ class MarsResult:
     def faithfulness(self) -> float | None:
         """Return the mean over summaries of the probability that the context says a sentence; None without any.
 
-        It needs no references. How far it can be believed: research/entailment/measure.md.
+        It is 0 for a contradicted sentence, and needs no references. How far it can be believed:
+        research/entailment/measure.md.
         """
         known = [score.aspects.supported for score in self.row_scores if score.aspects.supported is not None]
         return statistics.mean(known) if known else None
@@ -97,8 +98,8 @@ class MarsResult:
         ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
         ``"aspects"`` is one by their names, and ``"percentile"`` one of a :class:`Percentile`, or None.
         ``"contradicted"`` lists sentences with a verdict. ``"supported"`` is the mean probability that the
-        context says the sentences of a summary, or None where nothing is known, and ``"unsupported"`` lists those
-        that it does not say.
+        context says the sentences of a summary, 0 for a contradicted one, or None where nothing is known, and
+        ``"unsupported"`` lists those that it does not say.
         """
         return [
             {

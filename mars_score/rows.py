@@ -97,11 +97,13 @@ class Verdict:
         sentence: of the candidate.
         probability: that the premise contradicts it; of an unsupported one, that the premise entails it.
         premise: the reference, or the passage of the context, that decides it.
+        source: what the premise is of: "context" or "reference".
     """
 
     sentence: str
     probability: float
     premise: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,8 @@ class Aspects(NamedTuple):
         context: how near it is to the context: the value of the term ``"context"``.
         fluency: how likely it is without the context: 1 at a mean log probability of 0 nats per token, 0 at -10.
         repetition: share of its words that are repeated; the only aspect of which less is better.
-        supported: mean probability that the context entails its sentences; None unless it is a summary, and where
-            the NLI model cannot tell.
+        supported: mean probability that the context entails its sentences, 0 for a contradicted one; None unless
+            it is a summary, and where the NLI model cannot tell.
     """
 
     reference: float | None = None
@@ -236,8 +238,8 @@ class RowScore:
         notices: what was special about the row.
         aspects: single sides of the candidate; none of a blank one.
         verdicts: on its contradicted sentences, where that is reliable.
-        without_support: sentences of a summary that its context does not say, where that is reliable; contradicted
-            ones as well.
+        without_support: sentences of a summary that its context does not say, where that is reliable; some of them
+            are contradicted as well.
     """
 
     score: float
@@ -251,7 +253,7 @@ class RowScore:
 
     @property
     def contradicted(self) -> list[dict[str, Any]]:
-        """Return the sentences that are contradicted, each with its probability and premise, ready for JSON."""
+        """Return the contradicted sentences, each with its probability, premise and source, ready for JSON."""
         return [asdict(verdict) for verdict in self.verdicts]
 
     @property

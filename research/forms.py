@@ -29,8 +29,10 @@ from mars_score.metrics.plus import (
     term_names,
 )
 from mars_score.models.calls import ModelCalls
+from mars_score.presets import PRESETS
 from mars_score.rows import Entailment, Judgement, LogProbability, Row, Verdict, weighted_sum
 from mars_score.settings import resolve_settings
+from mars_score.variants.judgements import Reliability, reliability_of, verdicts_on
 from mars_score.variants.plus_variant import features_of
 from research.agreement import drawn, pearson
 from research.results import add_record_option, markdown, record
@@ -103,7 +105,7 @@ def main() -> None:
     add_record_option(options)
     args = options.parse_args()
     sets = kept_sets(args)
-    values = agreement_by_set(sets)
+    values = agreement_by_set(sets, args.preset)
     print(f"{by_set(values)}\n")
     for variant in VARIANTS:
         constants, chosen, left_out = table(sets, variant), *rehearsal(sets, variant)
@@ -252,28 +254,33 @@ def with_terms(features: Features, config: PlusConfig, task: str) -> Features:
     row = replace(features.row, task=task)
     terms = term_names(row, config) - (JUDGED_TERMS - features.terms)
     near = features.reference_context_cosine if "context" in terms else 0.0
-    return features._replace(row=row, terms=terms, reference_context_cosine=near)
+    verdicts = features.verdicts if "contradiction" in terms else ()
+    return features._replace(row=row, terms=terms, reference_context_cosine=near, verdicts=verdicts)
 
 
-def alone(features: Features) -> Features:
-    """Leave the features that a candidate has without references."""
+def alone(features: Features, known: Reliability) -> Features:
+    """Leave the features that a candidate has without references, by an NLI model that is ``known``."""
+    is_summary = features.row.task == "summary"
+    judged = [one._replace(by_reference=None) for one in features.judgements] if is_summary else []
     return features._replace(
         row=replace(features.row, references=()),
+        terms=features.terms if known.by_context else features.terms - {"contradiction"},
         recalls=(),
         reference_cosines=(),
         reference_context_cosine=0.0,
-        judgements=features.judgements if features.row.task == "summary" else (),
-        verdicts=features.verdicts if features.row.task == "summary" else (),
+        judgements=judged,
+        verdicts=verdicts_on("summary", judged, known),
     )
 
 
-def agreement_by_set(sets: Sets) -> dict[str, Any]:
+def agreement_by_set(sets: Sets, preset: str) -> dict[str, Any]:
     """Compute Pearson's r of the variants and of their parts by set, and the means of sets and of kinds."""
     columns: dict[str, Callable[[Sequence[Features]], Floats]] = {
         name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
         for name, config in VARIANTS.items()
     }
-    columns[ALONE] = lambda rows: scores([alone(one) for one in rows], VARIANTS["plus"])
+    known = reliability_of(PRESETS[preset]["entailment_model"])
+    columns[ALONE] = lambda rows: scores([alone(one, known) for one in rows], VARIANTS["plus"])
     columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
     columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
     found = {

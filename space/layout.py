@@ -144,9 +144,10 @@ class Handlers:
         line; or "data"), "preset", which names the models, the package's "reference_aggregation" and
         "use_context", and "paper": true adds the paper's MARS. Samples are texts that a language model or another
         system wrote for the context. Blank texts are left out; "index" counts the others from 0. "contradicted"
-        has the sentences of a candidate that are contradicted, with "probability" and "premise", the text that
-        contradicts them; "supported" is the mean probability that the context of a summary says what its sentences
-        say, else null, and "unsupported" has those that it does not say.
+        has the sentences of a candidate that are contradicted, with "probability", "premise", the text that
+        contradicts them, and "source", "context" or "reference"; "supported" is the mean probability that the
+        context of a summary says what its sentences say, 0 for a contradicted one, else null, and "unsupported"
+        has those that it does not say.
         """
         try:
             question = read_question(context, references, candidates, samples, settings=settings)

@@ -102,8 +102,7 @@ def _accusation(answer: Answer, index: int) -> str:
     if not verdicts:
         return ""
     first, *more = verdicts
-    source = "context" if answer.question.task == "summary" else "reference"
-    said = [f"by the {source}: “{escape(first.premise)}”"]
+    said = [f"by the {first.source}: “{escape(first.premise)}”"]
     if first.sentence != candidate:
         said.insert(0, f"{f'{len(verdicts)} sentences: ' if more else ''}“{escape(first.sentence)}”")
     lines = "".join(f'<span class="mars-said">{part}</span>' for part in said)

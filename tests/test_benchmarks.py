@@ -11,7 +11,7 @@ import jsonl
 import pytest
 import tiny_models
 import torch
-from belief import believe
+from belief import ALL, believe
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import common, rates, stages
@@ -104,6 +104,21 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize("known", [ALL, ALL._replace(by_context=False)])
+def test_features_without_references_are_those_of_the_scorer(known, tiny_mini, monkeypatch):
+    """No verdict is left that needs a reference; ``contradiction_penalty=0`` leaves none at all."""
+    believe(monkeypatch, known, certain=0.4, likely=0.0)
+    scorer = MarsScorer("mini", variant="plus")
+    features = forms.every_feature(ROWS, scorer.calls)
+    assert any(one.verdicts for one in features)
+    alone = [forms.alone(one, known) for one in features]
+    for settings in ({}, {"contradiction_penalty": 0.0}, {"support_weight": 0.0}):
+        made = MarsScorer("mini", variant="plus", **settings)
+        for given, rows in ((features, ROWS), (alone, [replace(row, references=()) for row in ROWS])):
+            expected = [row.score for row in made.row_scores(rows)]
+            assert forms.scores(given, forms.VARIANTS["plus"], **settings) == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("variant", forms.VARIANTS)
 def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini, monkeypatch):
     """With and without references, and with settings that the research changes."""
@@ -132,7 +147,7 @@ def test_each_change_of_the_formula_changes_a_score(tiny_mini, monkeypatch):
     features = [
         one._replace(
             judgements=[Judgement("a", "", Entailment(0.2, 0.95)), Judgement("b", "", Entailment(0.9, 0.0))],
-            verdicts=[Verdict("a", 0.95, "")],
+            verdicts=[Verdict("a", 0.95, "", "reference")],
             reference_context_cosine=0.9,
             log_p=one.log_p._replace(given_context=9.0, alone=-4.0),
         )

@@ -74,19 +74,22 @@ def test_each_sentence_is_compared_with_its_premise(make, encoder, monkeypatch, 
             continue
         task, expected, score = TASKS[number], {}, before.score
         judged = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task)
+        denied = [one.denial(*verdicts) is not None for one in judged]
         if task == "summary":
-            expected["support"] = sum(one.supported for one in judged) / len(judged)
+            supported = [
+                0.0 if is_denied else one.supported for one, is_denied in zip(judged, denied, strict=True)
+            ]
+            expected["support"] = sum(supported) / len(judged)
             score += 0.2 * expected["support"]
         if task != "dialogue":
-            share = sum(one.denial(*verdicts) is not None for one in judged) / len(judged)
-            expected["contradiction"] = share
-            score *= 1 - (0.3 if task == "summary" else 0.5) * share
-            shares.add(share)
+            expected["contradiction"] = sum(denied) / len(judged)
+            score *= 1 - 0.5 * expected["contradiction"]
+            shares.add((task, expected["contradiction"]))
         terms = values(row)
         assert {name: terms[name] for name in terms.keys() - values(before).keys()} == pytest.approx(expected)
         assert row.score == pytest.approx(score, abs=1e-9)
         assert row.terms[: len(before.terms)] == before.terms
-    assert shares == {0.0, 0.5}
+    assert shares == {("text", 0.0), ("text", 0.5), ("summary", 0.0)}
     assert "|entailment_model:RobertaForSequenceClassification@" in str(result.signature)
     assert plain.signature.to_dict()["entailment_model"] == "none"
     assert plain.signature.to_dict()["contradiction_penalty"] == plain.signature.to_dict()["support_weight"] == 0
@@ -118,6 +121,18 @@ def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pa
     assert named[1] == terms
     assert set().union(*named) == terms
     assert sum(total for stage, done, total in totals if (stage, done) == ("contradiction", 0)) == pairs
+
+
+def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
+    """It is far from its reference, the context alone is not believed, and support does not count."""
+    believe(monkeypatch, ALL._replace(by_context=False))
+    monkeypatch.setattr("mars_score.variants.judgements.CLOSE_RECALL", 1.1)
+    asked = []
+    scorer = make(
+        tiny_models.tiny_nli(), support_weight=0.0, task="summary", progress=lambda stage, *_: asked.append(stage)
+    )
+    [row] = scorer.score(*([text] for text in SUMMARY)).row_scores
+    assert "contradiction" not in {*asked, *values(row)}
 
 
 @pytest.mark.parametrize(
@@ -268,7 +283,9 @@ def test_only_a_text_that_is_close_to_a_reference_is_judged_by_it(make, monkeypa
     asked = []
     for candidate in ("The road is busy here.", "The road is here.", "They walk home."):
         seen.clear()
-        [row] = scorer.score([candidate], ["The road is busy now"], ["They went there."], tasks=task).row_scores
+        [row] = scorer.score(
+            [candidate], ["The road is busy now"], ["They went there. Why?"], tasks=task
+        ).row_scores
         asked.append(sum(total for stage, done, total in seen if (stage, done) == ("contradiction", 0)))
         by_both = task == "summary" or asked[-1] == 1
         assert values(row)["contradiction"] == len(row.verdicts) == (1 if by_both else 0)
@@ -317,6 +334,7 @@ def verdict(probability, by_reference=None, sentence="It is new.", task="summary
     judged = Judgement(sentence, "PREMISE", Entailment(0.0, probability), None if by_reference is None else other)
     verdicts = verdicts_on(task, [judged], known)
     assert all(one.sentence == sentence for one in verdicts)
+    assert all((one.premise == "REFERENCE") == (one.source == "reference") or task == "text" for one in verdicts)
     return [(one.probability, one.premise) for one in verdicts]
 
 
@@ -346,6 +364,8 @@ def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
     assert bool(verdict(0.95, 0.2, known=known)) is known.by_context
     assert bool(verdict(0.95, known=known)) is known.by_context
     assert bool(verdict(0.95, task="text", known=known)) is known.by_reference
+    [text] = verdicts_on("text", [Judgement("It is new.", "PREMISE", Entailment(0.0, 0.95))], ALL)
+    assert text.source == "reference"
 
 
 @pytest.mark.parametrize(
@@ -354,7 +374,7 @@ def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
 )
 def test_a_statement_with_a_small_probability_is_unsupported(probability, sentence, is_unsupported):
     found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))])
-    assert found == [Verdict(sentence, probability, "PREMISE")] * is_unsupported
+    assert found == [Verdict(sentence, probability, "PREMISE", "context")] * is_unsupported
 
 
 @pytest.mark.parametrize("by_context", [True, False])

@@ -153,7 +153,7 @@ def test_words(text, words):
 def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
     match = Match(hostile, hostile, 0.5, (Word(hostile, 0, 0.5, 1.0, hostile),))
-    verdict = Verdict(hostile, 0.9, hostile)
+    verdict = Verdict(hostile, 0.9, hostile, "reference")
     page = page_of([Explanation(hostile, 0.5, (), (match, match, match), (verdict, verdict))])
     assert "<script" not in page
     assert '""' not in page
@@ -193,8 +193,9 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, run):
 
 def test_unsupported_sentences_are_told_once():
     """Those that are contradicted as well are told as such."""
-    contradicted, unsupported = Verdict("It was dry.", 0.95, "It rained."), Verdict("We ate.", 0.03, "It rained.")
-    lacking = (Verdict("It was dry.", 0.01, "It rained."), unsupported)
+    contradicted = Verdict("It was dry.", 0.95, "It rained.", "reference")
+    unsupported = Verdict("We ate.", 0.03, "It rained.", "context")
+    lacking = (Verdict("It was dry.", 0.01, "It rained.", "context"), unsupported)
     told = Explanation("It was dry. We ate.", 0.2, verdicts=(contradicted,), without_support=lacking)
     assert str(told).splitlines()[1:] == [
         "  contradicted 0.95: It was dry.",

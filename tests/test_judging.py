@@ -95,13 +95,13 @@ def test_what_costs_or_adds_much_is_named(tiny_mini, name, phrase):
     assert said.endswith(f" {'add' if points > 0 else 'cost'} {abs(points):.2f}")
 
 
-def contradict(patch, *told):
-    """Let results have verdicts on these sentences, by these premises."""
+def contradict(patch, *told, source="reference"):
+    """Let results have verdicts on these sentences, by these premises of a source."""
     score = MarsScorer.score
 
     def with_verdicts(self, *columns, **options):
         result = score(self, *columns, **options)
-        judged = tuple(Verdict(sentence, 0.9, premise) for sentence, premise in told)
+        judged = tuple(Verdict(sentence, 0.9, premise, source) for sentence, premise in told)
         return replace(
             result,
             explanations=(replace(result.explanations[0], verdicts=judged),),
@@ -113,12 +113,9 @@ def contradict(patch, *told):
 
 def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
     long = "The road is busy " * 8
-    contradict(
-        monkeypatch,
-        ("It is new.", "It is an old road."),
-        ("It is busy.", long),
-        ("He left.", f"They need a bridge. {long}"),
-    )
+    told = ("It is new.", "It is an old road."), ("It is busy.", long), ("He left.", f"They need a bridge. {long}")
+    original = MarsScorer.score
+    contradict(monkeypatch, *told)
     settings = {**SETTINGS, "use_context": True, "context_weight": 0.5}
     judged = mars_score.judge("It is new. It is busy. He left.", REFERENCE, CONTEXT, **settings)
     assert judged["reason"].split("; ")[-3:] == [
@@ -128,10 +125,14 @@ def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
     ]
     sentences = [verdict["sentence"] for verdict in judged["metadata"]["contradicted"]]
     assert sentences == ["It is new.", "It is busy.", "He left."]
-    judged = mars_score.judge(
-        "It is new.<|im_end|> It is busy. He left.", REFERENCE, CONTEXT, task="summary", **settings
-    )
-    assert judged["reason"].split("; ")[-1] == "sentence 3 contradicts the context"
+    monkeypatch.setattr(MarsScorer, "score", original)
+    for source, named in (("reference", "the references"), ("context", "the context")):
+        with monkeypatch.context() as patch:
+            contradict(patch, *told, source=source)
+            judged = mars_score.judge(
+                "It is new.<|im_end|> It is busy. He left.", REFERENCE, CONTEXT, task="summary", **settings
+            )
+        assert judged["reason"].split("; ")[-1] == f"sentence 3 contradicts {named}"
 
 
 def test_the_only_sentence_has_no_number(word_models, monkeypatch):

@@ -45,7 +45,7 @@ EXAMPLES = ROOT / "examples" / "space.json"
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 STORY = "It had been raining for three days."
 TICKET = 7
-VERDICT = Verdict("It was <dry>.", 0.95, "It was not <dry>.")
+VERDICT = Verdict("It was <dry>.", 0.95, "It was not <dry>.", "reference")
 
 
 def visitor(address="203.0.113.1", session="any", host="mars.example"):
@@ -407,10 +407,12 @@ def test_a_contradicted_candidate_is_marked_wherever_it_is_named():
 
 
 def test_the_line_names_the_source_and_repeats_no_whole_candidate():
-    scored = accused(answer("It was <dry>.", task="summary", context=STORY))
-    [(closed, _)] = cards_of(ranking_page(scored))
-    assert closed.count("It was &lt;dry&gt;.") == 1
-    assert "by the context: “It was not" in closed
+    for source in ("context", "reference"):
+        told = (replace(VERDICT, source=source),)
+        scored = accused(answer("It was <dry>.", task="summary", context=STORY), verdicts=told)
+        [(closed, _)] = cards_of(ranking_page(scored))
+        assert closed.count("It was &lt;dry&gt;.") == 1
+        assert f"by the {source}: “It was not" in closed
     twice = accused(answer("It was <dry>. All left."), verdicts=(VERDICT, replace(VERDICT, sentence="All left.")))
     [(closed, opened)] = cards_of(ranking_page(twice))
     assert "2 sentences: “It was &lt;dry&gt;.”" in closed
@@ -420,7 +422,14 @@ def test_the_line_names_the_source_and_repeats_no_whole_candidate():
 def test_the_api_says_what_is_contradicted_and_supported():
     data = json.loads(json.dumps(accused(answer("a b c", "x")).to_dict()))
     assert [line["contradicted"] for line in data["ranking"]] == [
-        [{"sentence": "It was <dry>.", "probability": 0.95, "premise": "It was not <dry>."}],
+        [
+            {
+                "sentence": "It was <dry>.",
+                "probability": 0.95,
+                "premise": "It was not <dry>.",
+                "source": "reference",
+            }
+        ],
         [],
     ]
     assert [line["supported"] for line in data["ranking"]] == [0.25, None]

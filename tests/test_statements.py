@@ -156,6 +156,7 @@ def test_some_texts_state_nothing(text):
         ("a_b _c_ __d__ ***e***", "a_b c d e"),
         ("2 < 3 and 5 > 4, a<b", "2 < 3 and 5 > 4, a<b"),
         ("a caf\\xc3\\xa9, \\X41", "a caf\u00e9, \\X41"),
+        ("in\\xa0May 10\\xb0", "in May 10\u00b0"),
         ("", ""),
     ],
 )

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 _LISTED = 20  # rows that fail
 _COLUMNS = (
-    'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability and premise), '
-    'how far a summary is "supported", and its "unsupported" sentences'
+    'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability, premise and '
+    'source), how far a summary is "supported", and its "unsupported" sentences'
 )
 _UNCHECKED = (
-    "dialogues, data, blank candidates, texts without references or that are not English, or summaries with "
-    "another preset than medium (of these mini checks the ones that are close to a reference)"
+    "dialogues, data, blank candidates, texts without references, texts that are not English, or summaries with "
+    "another preset than medium (mini checks those that are close to a reference)"
 )
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")

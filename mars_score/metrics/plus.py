@@ -5,10 +5,10 @@
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context of a
 summary supports a sentence, 0 for one that is contradicted. F: share of sentences that the context of a summary,
-or a reference, contradicts, but 0 for a summary of one sentence; :mod:`mars_score.variants.judgements` says when
-an NLI model is believed. The weights w, v and l grow with the mean length n of the references; `fast` has l = 0.
-Only summaries have s. Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the
-features.
+or a reference, contradicts, but 0 for a summary whose context is one sentence;
+:mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights w, v and l grow with the mean
+length n of the references; `fast` has l = 0. Only summaries have s. Nothing here runs a model:
+:mod:`mars_score.variants.plus_variant` asks the models for the features.
 """
 
 import math
@@ -72,7 +72,11 @@ class PlusConfig:
     repetition_penalty: float = option(0.3, "Loss of a candidate that only repeats words.", 0, 10)
     support_weight: float = option(0.2, "Largest weight s of the support by the context, in a summary.", 0, 10)
     contradiction_penalty: float = option(
-        0.5, "Share of the score, with support, that is lost if all sentences are contradicted.", 0, 1
+        0.5,
+        "Share of the score that is lost if all sentences are contradicted; none if a summary's context is one "
+        "sentence.",
+        0,
+        1,
     )
     context_words: float = option(3.0, "Words of a reference at which w is half its largest.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half its largest.", 0)
@@ -84,7 +88,9 @@ class PlusConfig:
     repetition_words: int = option(10, "Words before a word among which it is a repetition.", 1)
     copied_words: int = option(5, "Words in a row that count as copied.", 1)
     premise_words: int = option(
-        100, "Words of a passage that the NLI model reads; a text with half as many more is read whole.", 1
+        100,
+        "Words of a passage that the NLI model reads; a single text of up to half as many more is read whole.",
+        1,
     )
     max_sentences: int = option(20, "Sentences of a candidate that the NLI model judges.", 1)
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
@@ -189,18 +195,15 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         ]
         terms.append(Term("support", mean(entailed) if entailed else 0.0, config.support_weight * features.belief))
     if "contradiction" in names:
-        share = len(features.verdicts) / max(1, len(features.judgements))
-        lost = config.contradiction_penalty * max(0.0, weighted_sum(terms))
-        terms.append(Term("contradiction", share, 0.0 if share and is_reworded(row) else -lost))
+        denied = len(features.verdicts) / max(1, len(features.judgements))
+        if denied and has_one_sentence(row):
+            denied = 0.0  # It has lost its support, and half of the score would be too much.
+        terms.append(Term("contradiction", denied, -config.contradiction_penalty * max(0.0, weighted_sum(terms))))
     return tuple(terms)
 
 
-def is_reworded(row: Row) -> bool:
-    """Tell whether a summary says one sentence in other words.
-
-    People did not rate such a text lower where it says something else (research/entailment/measure.md), so that it
-    loses its support alone.
-    """
+def has_one_sentence(row: Row) -> bool:
+    """Tell whether the context of a summary is one sentence (why that matters: research/entailment/measure.md)."""
     return row.task == "summary" and len(sentences(row.context)) == 1
 
 

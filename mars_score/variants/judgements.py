@@ -30,8 +30,8 @@ CERTAIN = 0.9  # A verdict needs this probability of a contradiction: eight of t
 # A sentence of a summary that the context entails with a lower probability is told as unsupported: of such ones
 # eight of ten are, by a context of any length (the same page). No score depends on it.
 UNSUPPORTED = 0.05
-# A text with at most this many times the words of a passage is read as a whole: that is more often right than a
-# passage of it, and a passage more often than a longer text (the same page).
+# A single text of at most this many times the words of a passage is read whole: then a model is more often right
+# than by a passage of it. Of longer texts a passage is better (the same page).
 WHOLE = 1.5
 POSSIBLE = 0.2  # Of a summary close to a reference both are asked: one is certain, the other gives it this much.
 
@@ -87,37 +87,31 @@ def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
 
 def verdicts_on(task: str, judgements: Sequence[Judgement], known: Reliability) -> list[Verdict]:
     """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question."""
-    certain = (known.by_context, known.by_reference) if task == "summary" else (known.by_reference,)
-    return [
-        Verdict(one.sentence, one.entailment.contradiction, one.premise)
-        for one in filter(None, (_contradicting(judgement, certain) for judgement in judgements))
-        if not is_question(statement(one.sentence))
-    ]
+    told = (_verdict(judgement, task, known) for judgement in judgements)
+    return [verdict for verdict in told if verdict and not is_question(statement(verdict.sentence))]
 
 
 def unsupported_in(judgements: Sequence[Judgement]) -> list[Verdict]:
     """Return the sentences of a summary that its context does not say; a question says nothing."""
     return [
-        Verdict(sentence, entailment.entailment, premise)
+        Verdict(sentence, entailment.entailment, premise, "context")
         for sentence, premise, entailment, _ in judgements
         if entailment.entailment < UNSUPPORTED and not is_question(statement(sentence))
     ]
 
 
-def _contradicting(judgement: Judgement, can_be_certain: Sequence[bool]) -> Judgement | None:
-    """Return the judgement by which a sentence is certainly contradicted, of two the surer; None: it is not."""
-    asked = [judgement, *([judgement.by_reference] if judgement.by_reference else [])]
-    certain = [
-        one
-        for one, can_be in zip(asked, can_be_certain, strict=False)
-        if can_be and _contradiction(one) >= CERTAIN
-    ]
-    is_possible = min(map(_contradiction, asked)) >= POSSIBLE
-    return max(certain, key=_contradiction) if certain and is_possible else None
-
-
-def _contradiction(judgement: Judgement) -> float:
-    return judgement.entailment.contradiction
+def _verdict(judgement: Judgement, task: str, known: Reliability) -> Verdict | None:
+    """Return the verdict on a sentence that is certainly contradicted, by the surer of two premises; else None."""
+    asked = {"context" if task == "summary" else "reference": judgement}
+    if judgement.by_reference:
+        asked["reference"] = judgement.by_reference
+    probabilities = {source: one.entailment.contradiction for source, one in asked.items()}
+    believed = {"context": known.by_context, "reference": known.by_reference}
+    certain = [source for source in asked if believed[source] and probabilities[source] >= CERTAIN]
+    if not certain or min(probabilities.values()) < POSSIBLE:
+        return None
+    source = max(certain, key=lambda source: probabilities[source])
+    return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source)
 
 
 # Judgements
@@ -218,7 +212,7 @@ def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
 
 
 def _fits(passages: Sequence[Passage], words: int) -> bool:
-    """Tell whether there is no choice: one text at most, which is hardly longer than a passage of ``words``."""
+    """Tell whether there is no choice: one text at most, of at most :data:`WHOLE` times ``words`` words."""
     return (
         len(passages) <= 1 and sum(len(split_words(part)) for parts in passages for part in parts) <= WHOLE * words
     )

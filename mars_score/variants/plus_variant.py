@@ -167,12 +167,12 @@ def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> 
     likely = [(plan.row.context, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
     log_p = calls.log_probability(likely, config.max_context_tokens)
     recalls = token_recalls(plans, encodings)
-    close = {
-        plan.row: "contradiction" in plan.terms and is_close(plan.row, recalls)
-        for plan in plans
-        if not plan.terms.isdisjoint(JUDGED_TERMS)
-    }
-    judged = {row: row_is_close for row, row_is_close in close.items() if row_is_close or row.task == "summary"}
+    judged = {}
+    for plan in (plan for plan in plans if not plan.terms.isdisjoint(JUDGED_TERMS)):
+        near = "contradiction" in plan.terms and is_close(plan.row, recalls)
+        is_summary = plan.row.task == "summary"
+        if near or "support" in plan.terms or (is_summary and plan.reliability.by_context):
+            judged[plan.row] = near
     return Outputs(
         encodings,
         recalls,

@@ -39,7 +39,7 @@ _SIGNS = str.maketrans(
         "\ufffd": None,
     }
 )
-_BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")  # of UTF-8, as Python prints them: "caf\xc3\xa9"
+_BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")  # as Python prints them: caf\xc3\xa9, 10\xb0
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:https?://|/|#)[^()\s]*\)")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,100}>|<!--.*?-->", re.DOTALL)
 _ADDRESS = re.compile(r"\(?(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]\)?", re.IGNORECASE)
@@ -105,15 +105,24 @@ _SPACE_BEFORE = re.compile(r"\s+(?=[.,;:!?)\]])")
 
 @lru_cache(maxsize=4096)
 def plain(text: str) -> str:
-    """Return a text without special tokens, markup, citations, addresses, emoji, typographic signs and escapes."""
+    """Return a text without special tokens, markup, citations, addresses, emoji and typographic signs.
+
+    Escaped bytes are decoded.
+    """
     before = ""
     while before != text:  # marks within marks
         before, text = text, _plain(text)
     return text
 
 
+def _decoded(escaped: re.Match[str]) -> str:
+    """Decode escaped bytes as UTF-8; a single one is the number of a character, as in Latin-1."""
+    data = bytes.fromhex(escaped[0].replace("\\x", ""))
+    return data.decode("latin-1") if len(data) == 1 else data.decode(errors="ignore")
+
+
 def _plain(text: str) -> str:
-    text = _BYTES.sub(lambda escaped: bytes.fromhex(escaped[0].replace("\\x", "")).decode(errors="ignore"), text)
+    text = _BYTES.sub(_decoded, text)
     text = _FRACTION.sub(" ", _LINK.sub(r"\1", html.unescape(text)).translate(_SIGNS))
     text = unicodedata.normalize("NFKC", _POWER.sub(r"^\1", _CITATION.sub("", text)))
     for pattern in (_TAG, _ADDRESS, _EMOJI, _EMOTICON):
