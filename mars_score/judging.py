@@ -36,8 +36,7 @@ class JudgeResult(TypedDict):
         metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
             ``contradicted`` (sentences with probability, premise and source), ``supported`` (mean probability that
             the context says the sentences of a summary, 0 for a contradicted one, or None), ``unsupported`` (those
-            that it does not say),
-            ``notices`` and ``signature``.
+            that it does not say), ``notices`` and ``signature``.
     """
 
     score: float

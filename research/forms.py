@@ -273,14 +273,19 @@ def alone(features: Features, known: Reliability) -> Features:
     )
 
 
+def all_alone(rows: Iterable[Features], preset: str) -> list[Features]:
+    """Leave the features that candidates have without references, by the NLI model of a preset."""
+    known = reliability_of(PRESETS[preset]["entailment_model"])
+    return [alone(one, known) for one in rows]
+
+
 def agreement_by_set(sets: Sets, preset: str) -> dict[str, Any]:
     """Compute Pearson's r of the variants and of their parts by set, and the means of sets and of kinds."""
     columns: dict[str, Callable[[Sequence[Features]], Floats]] = {
         name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
         for name, config in VARIANTS.items()
     }
-    known = reliability_of(PRESETS[preset]["entailment_model"])
-    columns[ALONE] = lambda rows: scores([alone(one, known) for one in rows], VARIANTS["plus"])
+    columns[ALONE] = lambda rows: scores(all_alone(rows, preset), VARIANTS["plus"])
     columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
     columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
     found = {

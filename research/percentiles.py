@@ -15,17 +15,15 @@ import numpy as np
 
 from mars_score.metrics.plus import Features, PlusConfig
 from mars_score.percentiles import FILE, WITH_REFERENCES, WITHOUT_REFERENCES, settings_digest
-from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
 from mars_score.signature import make_signature
-from mars_score.variants.judgements import reliability_of
 from research.forms import (
     RESAMPLES,
     VARIANTS,
     Floats,
     Sets,
-    alone,
+    all_alone,
     feature_options,
     kept_sets,
     scores,
@@ -57,12 +55,9 @@ def main() -> None:
 def of_variant(sets: Sets, preset: str, variant: str, config: PlusConfig) -> dict[str, Any]:
     """Return the tables of a variant, by what there is and task, with the digest of its settings."""
     signature = make_signature(resolve_settings(preset, variant), [1])
-    known = reliability_of(PRESETS[preset]["entailment_model"])
     forms: dict[str, Mapping[str, tuple[list[Features], Floats]]] = {
         WITH_REFERENCES: sets,
-        WITHOUT_REFERENCES: {
-            name: ([alone(one, known) for one in rows], human) for name, (rows, human) in sets.items()
-        },
+        WITHOUT_REFERENCES: {name: (all_alone(rows, preset), human) for name, (rows, human) in sets.items()},
     }
     tables: dict[str, Any] = {"settings": settings_digest(signature)}
     for form, given in forms.items():
