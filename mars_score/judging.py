@@ -12,7 +12,7 @@ from mars_score.explanation import Explanation
 from mars_score.metrics.plus import TERMS
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
-from mars_score.variants.judgements import judged_sentences
+from mars_score.variants.judgements.nli_judge import judged_sentences
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult

@@ -32,7 +32,7 @@ from mars_score.models.calls import ModelCalls
 from mars_score.presets import PRESETS
 from mars_score.rows import Entailment, Judgement, LogProbability, Row, Verdict, weighted_sum
 from mars_score.settings import resolve_settings
-from mars_score.variants.judgements import Reliability, reliability_of, verdicts_on
+from mars_score.variants.judgements.nli_judge import Reliability, reliability_of, verdicts_on
 from mars_score.variants.plus_variant import features_of
 from research.agreement import drawn, pearson
 from research.results import add_record_option, markdown, record

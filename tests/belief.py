@@ -2,8 +2,9 @@
 
 import pytest
 
-from mars_score.variants import judgements, plus_variant
-from mars_score.variants.judgements import Reliability
+from mars_score.variants import plus_variant
+from mars_score.variants.judgements import nli_judge
+from mars_score.variants.judgements.nli_judge import Reliability
 
 ALL = Reliability(support=1.0, by_context=True, by_reference=True)
 
@@ -13,5 +14,5 @@ def believe(
 ) -> None:
     """Make ``known`` the reliability of all models, and verdicts need these probabilities."""
     patch.setattr(plus_variant, "reliability_of", lambda model: known)
-    patch.setattr(judgements, "CERTAIN", certain)
-    patch.setattr(judgements, "POSSIBLE", likely)
+    patch.setattr(nli_judge, "CERTAIN", certain)
+    patch.setattr(nli_judge, "POSSIBLE", likely)

@@ -10,7 +10,7 @@ import tiny_models
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Aspects, LogProbability, RowScore, Term
 from mars_score.scorer import MarsScorer
-from mars_score.variants.judgements import judge
+from mars_score.variants.judgements.nli_judge import judge
 from research import aspects, forms
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")

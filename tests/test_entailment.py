@@ -18,7 +18,7 @@ from mars_score.errors import Notice, UnsupportedModelError
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS as KINDS
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.variants.judgements import (
+from mars_score.variants.judgements.nli_judge import (
     SHIPPED,
     UNSUPPORTED,
     Reliability,
@@ -126,7 +126,7 @@ def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pa
 def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
     """It is far from its reference, the context alone is not believed, and support does not count."""
     believe(monkeypatch, ALL._replace(by_context=False))
-    monkeypatch.setattr("mars_score.variants.judgements.CLOSE_RECALL", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.CLOSE_RECALL", 1.1)
     asked = []
     scorer = make(
         tiny_models.tiny_nli(), support_weight=0.0, task="summary", progress=lambda stage, *_: asked.append(stage)
@@ -380,7 +380,7 @@ def test_a_statement_with_a_small_probability_is_unsupported(probability, senten
 @pytest.mark.parametrize("by_context", [True, False])
 def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, by_context):
     believe(monkeypatch, ALL._replace(by_context=by_context))
-    monkeypatch.setattr("mars_score.variants.judgements.UNSUPPORTED", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.UNSUPPORTED", 1.1)
     [row] = make(nli, task="summary").score([SUMMARY[0]], [SUMMARY[1]], [SUMMARY[2]]).row_scores
     assert bool(row.unsupported) is by_context
     assert row.aspects.supported is not None

@@ -11,7 +11,7 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS, Row
-from mars_score.variants.judgements import choose_premises, judged_sentences, neighbourhood
+from mars_score.variants.judgements.nli_judge import choose_premises, judged_sentences, neighbourhood
 
 BREAD = "The baker puts warm bread in the window."
 BOATS = "The children look at the boats."

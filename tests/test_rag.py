@@ -9,7 +9,7 @@ import jsonl
 import pytest
 
 from mars_score.models.sources import KNOWN
-from mars_score.variants.judgements import UNSUPPORTED
+from mars_score.variants.judgements.nli_judge import UNSUPPORTED
 from research import results
 
 ROOT = Path(__file__).parent.parent

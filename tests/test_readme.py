@@ -19,7 +19,7 @@ from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES
-from mars_score.variants.judgements import WHOLE
+from mars_score.variants.judgements.nli_judge import WHOLE
 from research import forms, held_out, ladders, results, typical_values
 from research.entailment import measure
 from research.entailment.surface import MEASURED

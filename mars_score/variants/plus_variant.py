@@ -23,7 +23,7 @@ from mars_score.rows import (
     weighted_sum,
 )
 from mars_score.text import is_english, windows
-from mars_score.variants.judgements import (
+from mars_score.variants.judgements.nli_judge import (
     SHIPPED,
     Reliability,
     believed_terms,

@@ -31,7 +31,7 @@ from mars_score import MarsScorer
 from mars_score.metrics.plus import JUDGED_TERMS, PlusConfig
 from mars_score.rows import Entailment, Row, RowScore, weighted_sum
 from mars_score.text import normalise
-from mars_score.variants.judgements import Reliability, is_close, judge, unsupported_in, verdicts_on
+from mars_score.variants.judgements.nli_judge import Reliability, is_close, judge, unsupported_in, verdicts_on
 from mars_score.variants.plus_variant import plan_row, token_recalls
 from research.agreement import drawn
 from research.entailment.surface import LEARNED, MEASURED

@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader
 
 from mars_score.models.nli import Packed, PrefixClassifier, pack
 from mars_score.text import sentences
-from mars_score.variants.statements import plain, statement
+from mars_score.variants.judgements.statements import plain, statement
 from research.entailment.pairs import (
     LABELS,
     NOT_CONTRADICTION,

@@ -1,0 +1,1 @@
+"""Judgements: what is contradicted, supported and unsupported in a candidate, and by what."""
