@@ -295,7 +295,7 @@ def _system_scores(result: MarsResult, names: Sequence[str], codes: Codes, confi
     for number, name in enumerate(names):
         rows = result.row_scores[number * count : (number + 1) * count]
         scores = tuple(row.score for row in rows)
-        contradicted = tuple(index for index, row in enumerate(rows) if row.verdicts)
+        contradicted = tuple(index for index, row in enumerate(rows) if row.contradicted)
         systems.append(
             SystemScore(name, scores, mean_interval(scores, codes, confidence=confidence), contradicted)
         )

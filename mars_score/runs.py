@@ -201,7 +201,7 @@ class Summary:
     def add(self, chunk: Chunk, scored: Sequence[RowScore]) -> None:
         """Add the next rows."""
         scores = [row.score for row in scored]
-        contradicted = [bool(row.verdicts) for row in scored]
+        contradicted = [bool(row.contradicted) for row in scored]
         rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows, contradicted))
         self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows], key=_place)
         self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows], key=_place)[::-1]

@@ -22,7 +22,7 @@ ROWS = [
 def accused(tiny_mini, monkeypatch):
     """Preset "mini" of tiny models that contradict each sentence which is close to a reference."""
     belief.believe(monkeypatch, certain=0.0, likely=0.0)
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.CLOSE_RECALL", 0.5)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 0.5)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_without_belief_in_the_context_a_summary_is_checked_by_a_close_reference
 ):
     """As with preset "mini"; nothing is said to be unsupported."""
     belief.believe(monkeypatch, belief.ALL._replace(by_context=False), certain=0.0, likely=0.0)
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.UNSUPPORTED", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
     monkeypatch.setattr("mars_score.variants.plus_variant.is_close", lambda row, _: row.candidate == SAME)
     out = str(tmp_path / "out.jsonl")
     code, _, error = run("score", rows, "--task", "summary", "--fail-contradicted", "--out", out)
@@ -150,7 +150,7 @@ def test_judge_lets_no_contradiction_pass(accused):
 
 
 def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.UNSUPPORTED", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
     out = tmp_path / "out.csv"
     code, text, _ = run("score", rows, "--task", "summary", "--out", str(out))
     assert code == 0
@@ -173,7 +173,7 @@ def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp
 
 
 def test_of_texts_nothing_is_said_to_be_unsupported(accused, rows, run, monkeypatch):
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.UNSUPPORTED", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
     result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]))
     assert [row.unsupported for row in result.row_scores] == [[], []]
     assert result.faithfulness is None

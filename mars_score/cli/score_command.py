@@ -193,7 +193,7 @@ def _contradictions(run: Run, most: float | None) -> Iterator[str]:
         found += [
             (number + 1, verdict)
             for number, result in zip(chunk.file.numbers, scored, strict=True)
-            for verdict in result.verdicts[:1]
+            for verdict in result.contradicted[:1]
         ]
     if unchecked:
         print_error(f"{unchecked} of {rows} rows cannot be checked for contradictions: {_UNCHECKED}")

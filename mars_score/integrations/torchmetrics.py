@@ -117,6 +117,6 @@ class MarsScore(Metric):
         faithfulness = result.faithfulness
         return {
             "mars": result.score,
-            "contradicted": sum(bool(score.verdicts) for score in result.row_scores) / len(rows),
+            "contradicted": sum(bool(score.contradicted) for score in result.row_scores) / len(rows),
             "faithfulness": math.nan if faithfulness is None else faithfulness,
         }

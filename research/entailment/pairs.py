@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mars_score.text import sentences
-from mars_score.variants.judgements.nli_judge import neighbourhood
+from mars_score.variants.judgements.premises import neighbourhood
 from research.entailment.surface import changed
 
 LABELS = ("contradiction", "entailment", "neutral")  # in the order of the classes
