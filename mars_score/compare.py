@@ -264,7 +264,7 @@ def rank_rows(
     count = len(columns[0])
     if not count:
         raise ValueError("there are no rows to compare")
-    labels = ContextLabels().of(row.context for row in columns[0]) if groups is None else groups
+    labels = ContextLabels().of(row.prompt for row in columns[0]) if groups is None else groups
     codes = label_codes("groups", labels, count)
     result = scorer.score_rows([*chain.from_iterable(_with_samples(columns) if samples_from_others else columns)])
     signature = result.signature
@@ -316,7 +316,7 @@ def _compared_rows(systems: Mapping[str, Sequence[Row]], ranked: Sequence[System
     for number, same in enumerate(zip(*(systems[system.name] for system in ranked), strict=True)):
         texts = tuple(row.candidate for row in same)
         scores = tuple(system.scores[number] for system in ranked)
-        yield ComparedRow(number, same[0].context, same[0].references, texts, scores)
+        yield ComparedRow(number, same[0].prompt, same[0].references, texts, scores)
 
 
 def _pairs(

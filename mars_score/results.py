@@ -112,7 +112,7 @@ class MarsResult:
                 "row": number,
                 "prediction": row.candidate,
                 "references": list(row.references),
-                "context": as_prose(row.context),
+                "context": as_prose(row.prompt),
                 "task": row.task,
                 "mars": score.score,
                 "terms": {term.name: term.value for term in score.terms},

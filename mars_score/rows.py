@@ -1,10 +1,11 @@
 """The values that pass between the parts of MARS: rows, judgements, terms and scores."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
+from mars_score.text import PASSAGE_BREAK
 
 # What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
 # the candidate of a "summary" is to follow from its context.
@@ -22,16 +23,23 @@ class Example:
             :data:`mars_score.text.PASSAGE_BREAK`; "" for none.
         samples: texts that others than the candidate's system wrote for the context.
         task: one of :data:`TASKS`.
+        question: that passages were retrieved for. It is no evidence: only the language model reads it.
     """
 
     references: tuple[str, ...] = ()
     context: str = ""
     samples: tuple[str, ...] = ()
     task: str = "text"
+    question: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """Return the question and the context, as the language model reads them."""
+        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
 
     def with_candidate(self, candidate: str) -> "Row":
         """Return the row that scores a candidate, a checked text."""
-        return Row(candidate, self.references, self.context, self.samples, self.task)
+        return Row(candidate, **{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,7 @@ class Row:
         context: text.
         samples: texts.
         task: one of :data:`TASKS`.
+        question: text.
     """
 
     candidate: str
@@ -51,6 +60,12 @@ class Row:
     context: str = ""
     samples: tuple[str, ...] = ()
     task: str = "text"
+    question: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """Return the question and the context, as the language model reads them."""
+        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
 
 
 class LogProbability(NamedTuple):

@@ -209,7 +209,7 @@ class Summary:
             self.notices.add(number, row.notices)
         self.scores.extend(scores)
         self.supported.extend(row.aspects.supported for row in scored if row.aspects.supported is not None)
-        self._contexts.extend(self._labels.of([row.context for row in chunk.rows]))
+        self._contexts.extend(self._labels.of([row.prompt for row in chunk.rows]))
 
     @property
     def mean(self) -> float:

@@ -59,7 +59,7 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
 
 def worker_of(row: AnyRow, workers: int) -> int:
     """Return the index of the worker of a row; rows that share their context, or else references, share it."""
-    shared = row.context or "\n".join(row.references)
+    shared = row.prompt or "\n".join(row.references)
     return zlib.crc32(shared.encode("utf-8", "surrogatepass")) % workers
 
 

@@ -167,7 +167,7 @@ def _check_same(
 ) -> None:
     """Raise ValueError for the first row that differs from the first file; ``names`` are columns of the other."""
     for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
-        if (row.references, row.context) != (expected.references, expected.context):
+        if (row.references, row.prompt) != (expected.references, expected.prompt):
             column = names["context" if row.references == expected.references else "reference"]
             fault = f"{other.where(column)(number)} differs from {first.line(number)}"
             raise ValueError(f"{fault}; all files need the same references and contexts, row by row")

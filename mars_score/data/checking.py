@@ -27,10 +27,11 @@ def index_in(column: str) -> Where:
 
 
 class Context(NamedTuple):
-    """A context as one text, and the task that follows from its type: "" if it is a string."""
+    """A context as one text, the task that follows from its type ("" if it is a string), and a question."""
 
     text: str
     task: str
+    question: str = ""
 
 
 # Columns
@@ -161,7 +162,8 @@ def check_examples(
         reference_lists, checked_contexts, sample_lists, checked_tasks, strict=True
     ):
         kind = row_task or task or context.task or "text"
-        examples.append(Example(tuple(dict.fromkeys(texts)), _context_text(context.text, kind), others, kind))
+        text = _context_text(context.text, kind)
+        examples.append(Example(tuple(dict.fromkeys(texts)), text, others, kind, context.question))
     return examples
 
 
@@ -264,7 +266,7 @@ def _context(name: str, value: Any) -> Context:
         record = {field: part for field, part in value.items() if not is_missing(part)}
         # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
         if "passages" in record or ("passages" in value and record.keys() <= {"question"}):
-            return Context(_passages(name, record), "summary")
+            return _passages(name, record)
         return Context(_record(name, record), "data")
     entries = None if isinstance(value, str) else entries_of(value)
     if entries is None:
@@ -280,8 +282,8 @@ def _context(name: str, value: Any) -> Context:
     return Context("\n".join(" ".join(turn.splitlines()) for turn in turns), "dialogue")
 
 
-def _passages(name: str, context: Mapping[Any, Any]) -> str:
-    """Join the question, if any, and the passages by :data:`PASSAGE_BREAK`."""
+def _passages(name: str, context: Mapping[Any, Any]) -> Context:
+    """Join the passages by :data:`PASSAGE_BREAK`, apart from the question, if any."""
     passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
@@ -295,7 +297,8 @@ def _passages(name: str, context: Mapping[Any, Any]) -> str:
         if not text:
             raise ValueError(f"{part} is blank; leave it out")
         texts.append(normalise(text.replace(PASSAGE_BREAK, " ")))
-    return PASSAGE_BREAK.join(texts)
+    question = texts.pop(0) if "question" in context else ""
+    return Context(PASSAGE_BREAK.join(texts), "summary", question)
 
 
 def _record(name: str, record: Mapping[Any, Any]) -> str:

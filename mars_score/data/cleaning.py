@@ -3,6 +3,7 @@
 import re
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mars_score.errors import Notice
 from mars_score.rows import Row
@@ -83,7 +84,8 @@ def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -
         Notice.TOKEN_LISTS: len(references) >= _FEW_TOKENS and are_words(references),
     }
     others = tuple(dict.fromkeys(text for text in samples if text and text != candidate))
-    prepared = Row(candidate, tuple(dict.fromkeys(references)), row.context, others, row.task)
+    different = tuple(dict.fromkeys(references))
+    prepared = replace(row, candidate=candidate, references=different, samples=others)
     return prepared, frozenset(notice for notice, flag in flags.items() if flag)
 
 

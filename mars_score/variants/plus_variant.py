@@ -102,7 +102,7 @@ class Outputs(NamedTuple):
         encodings: of candidates, references and samples.
         recalls: by candidate and text the token recall of the text.
         windows: of each context the vectors of its windows, (windows, dimensions).
-        log_p: of (context, candidate).
+        log_p: of (prompt, candidate).
         conclusions: what follows for each row from the judgements of the NLI model.
         support_reliability: of that model.
     """
@@ -131,7 +131,7 @@ def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> 
     encodings = calls.encode((text for plan in plans for text in plan.texts), tokens=True)
     by_context = {plan.row.context: plan.windows for plan in plans if plan.windows}
     vectors = calls.encode(part for parts in by_context.values() for part in parts)
-    likely = [(plan.row.context, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
+    likely = [(plan.row.prompt, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
     log_p = calls.log_probability(likely, config.max_context_tokens)
     recalls = token_recalls(plans, encodings)
     judge = NliJudge(calls.models.entailment_model, config)
@@ -177,7 +177,7 @@ def make_features(plan: Plan, outputs: Outputs) -> Features:
         else [],
         context_cosine=context_cosine(row.candidate) if has_context else None,
         reference_context_cosine=sum(near) / len(near) if near else 0.0,
-        log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
+        log_p=outputs.log_p[row.prompt, row.candidate] if "likelihood" in terms else None,
         support=outputs.conclusions[row].support,
         support_reliability=outputs.support_reliability,
         contradicted_share=outputs.conclusions[row].contradicted_share,

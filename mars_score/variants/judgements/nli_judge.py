@@ -12,7 +12,7 @@ from mars_score.rows import Entailment, Judgement, Row, Verdict
 from mars_score.text import is_english, passages_of, sentences
 from mars_score.variants.judgements.premises import choose_premises
 from mars_score.variants.judgements.sentences import judged_sentences
-from mars_score.variants.judgements.statements import is_question, plain, statement, states
+from mars_score.variants.judgements.statements import is_question, marks_of, plain, statement, states
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
@@ -177,8 +177,8 @@ class NliJudge:
 
     def _read(self, pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
         """Judge each (sentence, premise); what a premise says word for word needs no model."""
-        read = {pair: (plain(pair[1]), statement(pair[0])) for pair in pairs}
-        said = {pair for pair in read if states(*read[pair])}
+        said = {pair for pair in pairs if states(pair[1], pair[0])}
+        read = {(sentence, premise): _texts(sentence, premise) for sentence, premise in pairs}
         entailed = calls.entails(texts for pair, texts in read.items() if pair not in said)
         return {
             pair: Judgement(*pair, Entailment(1.0, 0.0) if pair in said else entailed[texts])
@@ -238,3 +238,9 @@ class NliJudge:
             for one in judgements
             if one.entailment.entailment < MAX_ENTAILMENT and not is_question(statement(one.sentence))
         )
+
+
+def _texts(sentence: str, premise: str) -> tuple[str, str]:
+    """Return premise and hypothesis as the model reads them; marks that both have may be content, and stay."""
+    kept = marks_of(sentence) & marks_of(premise)
+    return plain(premise, kept), statement(sentence, kept)
