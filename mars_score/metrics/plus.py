@@ -20,7 +20,8 @@ from pydantic.dataclasses import dataclass
 
 from mars_score.options import STRICT, option
 from mars_score.rows import Judgement, LogProbability, Row, Term, Verdict, weighted_sum
-from mars_score.text import copied_share, plain_words, repeated_share, sentences, split_words
+from mars_score.sentences import sentences
+from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
 class TermText(NamedTuple):

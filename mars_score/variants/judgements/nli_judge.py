@@ -15,7 +15,8 @@ import numpy as np
 
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.text import passages_of, plain_words, sentences, split_words
+from mars_score.sentences import sentences
+from mars_score.text import passages_of, plain_words, split_words
 from mars_score.variants.judgements.statements import is_question, plain, statement, states
 
 if TYPE_CHECKING:

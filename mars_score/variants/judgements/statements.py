@@ -12,7 +12,8 @@ from functools import lru_cache
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
-from mars_score.text import plain_words, sentences
+from mars_score.sentences import sentences
+from mars_score.text import plain_words
 
 _SIGNS = str.maketrans(
     {
