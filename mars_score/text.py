@@ -25,7 +25,6 @@ _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
 _LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
-LONGEST_RUN = 1000  # A longer run of characters without spaces is one token: spaCy's rules take quadratic time.
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
 _PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
 _LINES = re.compile(r"[ \t]*\n[ \t\n]*")
@@ -186,9 +185,3 @@ def _passage_windows(passage: str, size: int) -> tuple[str, ...]:
     cuts = [round(index * len(words) / count) for index in range(count + 1)] if count else [0]
     texts = (passage[words[start][0] : words[end - 1][1]] for start, end in pairwise(cuts))
     return tuple(" ".join(text.split()) for text in texts)
-
-
-def leave_long_runs_whole(tokenizer: Any) -> None:
-    """Make a spaCy tokenizer take a run of over :data:`LONGEST_RUN` characters for one token."""
-    token_match = tokenizer.token_match
-    tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(token_match and token_match(run))
