@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.rows import Row, RowScore, Verdict
-from mars_score.text import sentences
+from mars_score.sentences import sentences
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls

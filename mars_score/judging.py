@@ -13,7 +13,7 @@ from mars_score.metrics.plus import TERMS
 from mars_score.results import found_in
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
-from mars_score.variants.judgements.sentences import judged_sentences
+from mars_score.variants.judgements.statements import judged_sentences
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult

@@ -1,4 +1,4 @@
-"""Split texts into words, sentences, passages and windows, and normalise them.
+"""Split texts into words, passages and windows, and normalise them.
 
 In Chinese and Japanese each character is a word (as in sacreBLEU's tokenizer "zh"); a run of katakana is one word.
 Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, and a phrase counts as a word.
@@ -25,13 +25,6 @@ _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
 _LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
-_ONE_SENTENCE = re.compile(r"[\w\s,;:'\"()-]*[.!?]?\s*")  # a line that is a single sentence
-LONGEST_RUN = 1000  # A longer run of characters without spaces is one token: spaCy's rules take quadratic time.
-# Ends of sentences that spaCy does not see: after a full stop of Chinese and Japanese, unless a closing quotation
-# mark or another stop follows, and before an opening mark of Spanish.
-_SENTENCE_END = re.compile(
-    r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
-)
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
 _PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
 _LINES = re.compile(r"[ \t]*\n[ \t\n]*")
@@ -192,37 +185,3 @@ def _passage_windows(passage: str, size: int) -> tuple[str, ...]:
     cuts = [round(index * len(words) / count) for index in range(count + 1)] if count else [0]
     texts = (passage[words[start][0] : words[end - 1][1]] for start, end in pairwise(cuts))
     return tuple(" ".join(text.split()) for text in texts)
-
-
-# Sentences
-
-
-def sentences(text: str) -> list[str]:
-    """Split a text into sentences without outer white space; none for a blank text.
-
-    spaCy's rule-based sentencizer (https://spacy.io/api/sentencizer) ends a sentence after ".", "!", "?" and
-    their like in other scripts where they are tokens by themselves ("U.S." and "3.5" are whole tokens). Full stops
-    of Chinese and Japanese, opening marks of Spanish, line breaks and passage breaks also separate sentences.
-    """
-    parts: list[str] = []
-    for piece in (piece for line in text.splitlines() for piece in _SENTENCE_END.split(line)):
-        is_sentence = _ONE_SENTENCE.fullmatch(piece)  # Most are, and spaCy takes a millisecond.
-        parts += [piece] if is_sentence else (sentence.text for sentence in _sentencizer()(piece).sents)
-    return [part.strip() for part in parts if part.strip()]
-
-
-@cache
-def _sentencizer() -> Any:
-    import spacy
-
-    pipeline = spacy.blank("en")
-    pipeline.add_pipe("sentencizer")
-    pipeline.max_length = 10**9  # characters; spaCy's limit is meant for pipelines with a parser
-    leave_long_runs_whole(pipeline.tokenizer)
-    return pipeline
-
-
-def leave_long_runs_whole(tokenizer: Any) -> None:
-    """Make a spaCy tokenizer take a run of over :data:`LONGEST_RUN` characters for one token."""
-    token_match = tokenizer.token_match
-    tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(token_match and token_match(run))

@@ -16,13 +16,13 @@ from mars_score import MarsScorer, language
 from mars_score.errors import Notice
 from mars_score.language import PipelineMissingError, pipeline_name
 from mars_score.models.tagger import Tagger
+from mars_score.sentences import sentences
 from mars_score.settings import resolve_settings
 from mars_score.text import (
     copied_share,
     is_english,
     plain_words,
     repeated_share,
-    sentences,
     split_words,
     windows,
 )

@@ -13,7 +13,7 @@ from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS
 from mars_score.text import passages_of
 from mars_score.variants.judgements.premises import choose_premises, neighbourhood
-from mars_score.variants.judgements.sentences import judged_sentences
+from mars_score.variants.judgements.statements import judged_sentences
 
 BREAD = "The baker puts warm bread in the window."
 BOATS = "The children look at the boats."

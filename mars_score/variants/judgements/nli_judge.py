@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mars_score.errors import Notice
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.text import is_english, passages_of, sentences
+from mars_score.sentences import sentences
+from mars_score.text import is_english, passages_of
 from mars_score.variants.judgements.premises import choose_premises
-from mars_score.variants.judgements.sentences import judged_sentences
-from mars_score.variants.judgements.statements import is_question, marks_of, plain, statement, states
+from mars_score.variants.judgements.statements import (
+    is_question,
+    judged_sentences,
+    marks_of,
+    plain,
+    statement,
+    states,
+)
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mars_score.text import sentences, split_words
+from mars_score.sentences import sentences
+from mars_score.text import split_words
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls

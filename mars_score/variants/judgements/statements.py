@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
-from mars_score.text import plain_words, sentences
+from mars_score.sentences import sentences
+from mars_score.text import plain_words
 
 _SHAPES = str.maketrans(
     {
@@ -248,6 +249,17 @@ def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
     if text[-1:] in ("'", '"', ")") and text[-2:-1] in (".", "!"):
         text = _END.sub("", text[:-1]) + text[-1]
     return f"{text[:1].upper()}{text[1:]}." if plain_words(text) else ""
+
+
+def judged_sentences(candidate: str) -> list[str]:
+    """Return the sentences of a candidate that state something; one word beside them ("Thanks!") does not."""
+    parts = [part for line in candidate.splitlines() for part in sentences(_plain_line(line))]
+    words = [len(plain_words(statement(part))) for part in parts]
+    return [part for part, count in zip(parts, words, strict=True) if count and count >= min(2, max(words))]
+
+
+def _plain_line(line: str) -> str:
+    return line if len(line) > READ else plain(line, UNTIL_READ)
 
 
 def is_question(text: str) -> bool:
