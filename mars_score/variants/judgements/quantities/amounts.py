@@ -1,4 +1,4 @@
-"""Forms of amounts: numbers with units, money, shares, ratios and ordinals, over a text whose numbers are in digits."""
+"""Forms of amounts, over a text in digits: numbers with units, money, shares, ratios and ordinals."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from mars_score.variants.judgements.quantities.units import (
     rate_of,
     unit_of,
 )
+from mars_score.variants.judgements.quantities.words import either
 
 _S = "[ \u00a0\u202f]"
 _DASH = "[-\u2010-\u2015\u2212]"
@@ -32,45 +33,59 @@ _SCALES = {
     "m": 1e6, "mn": 1e6, "mln": 1e6, "mio": 1e6, "b": 1e9, "bn": 1e9, "tn": 1e12, "trn": 1e12,
 }  # fmt: skip
 _PARTS = {
-    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
-    "tenth": 10, "twentieth": 20, "hundredth": 100, "3rd": 3, "4th": 4, "5th": 5, "6th": 6, "7th": 7, "8th": 8,
-    "9th": 9, "10th": 10, "20th": 20, "100th": 100,
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
+    "ninth": 9, "tenth": 10, "twentieth": 20, "hundredth": 100, "3rd": 3,
+    **{f"{number}th": number for number in (4, 5, 6, 7, 8, 9, 10, 20, 100)},
 }  # fmt: skip
 _VULGAR = "[\u00bc-\u00be\u2150-\u215e]"
+_SYMBOL = "[$\u20ac\u00a3\u00a5\u0e3f\u20a6-\u20bd]"
+_FIGURES = rf"""(?:
+    \d{{1,3}}(?:,\d{{3}})+(?:\.\d{{1,12}})?
+  | \d{{1,6}},\d{{1,2}}(?={_S}?(?:\u20ac|EUR\b|euros?\b))
+  | \d{{1,3}}(?:[\u00a0\u202f'\u2019\ ]\d{{3}})+(?!\d)
+  | \d{{0,15}}\.\d{{1,12}}
+  | \d{{1,15}}
+  | one(?=\ and\ (?:an?|1|one)\ (?:half|quarter)\b)
+)(?!\d)"""
 _AMOUNT = regex.compile(
     rf"""{_FREE}
-    (?:(?P<currency>(?:US|AU?|CA?|NZ|HK|S|R)?\$|[\u20a6-\u20bd\u20ac\u00a3\u00a5\u0e3f]|[A-Z]{{3}}(?={_S}?[\d.])){_S}?)?
+    (?:(?P<currency>(?:US|AU?|CA?|NZ|HK|S|R)?\$|{_SYMBOL}|[A-Z]{{3}}(?={_S}?[\d.])){_S}?)?
     (?P<sign>(?<![\w)])[-\u2212](?=[\d.])|(?<!\d\ )(?i:minus|negative)\ )?
     (?:
-      (?i:(?:(?P<tops>\d{{1,3}}|an?|one)[ -])?(?P<part>{"|".join(_PARTS)})(?P<parts>s?)\b)(?P<of>(?i:\ of\ an?\b|\ an?\b))?
-    | (?P<number>\d{{1,3}}(?:,\d{{3}})+(?:\.\d{{1,12}})?|\d{{1,6}},\d{{1,2}}(?={_S}?(?:\u20ac|EUR\b|euros?\b))|\d{{1,3}}(?:[\u00a0\u202f'\u2019\ ]\d{{3}})+(?!\d)
-        |\d{{0,15}}\.\d{{1,12}}|\d{{1,15}}|one(?=\ and\ (?:an?|1|one)\ (?:half|quarter)\b))(?!\d)
-      (?:{_S}?(?P<vulgar>{_VULGAR})|(?:(?P<over>[/\u2044])|[ -](?P<top>\d)[/\u2044])(?P<below>\d{{1,2}})(?![\d/,.]))?
+      (?i:(?:(?P<tops>\d{{1,3}}|an?|one)[ -])?(?P<part>{"|".join(_PARTS)})(?P<parts>s?)\b)
+      (?P<of>(?i:\ of\ an?\b|\ an?\b))?
+    | (?P<number>{_FIGURES})
+      (?:{_S}?(?P<vulgar>{_VULGAR})
+      | (?:(?P<over>[/\u2044])|[ -](?P<top>\d)[/\u2044])(?P<below>\d{{1,2}})(?![\d/,.]))?
       (?P<more>(?i:\ and\ (?:an?|1|one)\ (?:half|quarter|3rd)\b|\ and\ 3\ quarters\b))?
-    | (?P<vulgar>{_VULGAR})
+      (?P<of>(?i:\ an?\b)(?<=\d/\d\ an?))?
+    | (?P<vulgar>{_VULGAR})(?P<of>(?i:\ of\ an?\b|\ an?\b))?
     | (?i:(?P<article>an?|one)(?=[ -]))
     )
-    (?:(?:{_S}|-|(?<=\d))(?P<scale>(?i:(?:{_SCALE})\b|(?:k|mn|mln|mio|bn|tn|trn)\b\.?)|[mMB]\b(?!{_S}?/|\ per\ )))?
-    (?:(?P<percent>(?i:(?:{_PERCENT})(?P<points>\ points?\b)?))
-    | (?:{_S}|-|(?<=[\d]))(?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
-      (?P<unit>[$\u20ac\u00a3\u00a5\u20b9]|\u00b0{_S}?[CFcf]?|(?i:degrees?\ (?:celsius|centigrade|fahrenheit|[CF])\b)|[A-Za-z\u00b5\u03bc]{{1,20}})
+    (?:(?:{_S}|-|(?<=\d))
+      (?P<scale>(?i:(?:{_SCALE})\b|(?:k|mn|mln|mio|bn|tn|trn)\b\.?)|[mMB]\b(?!{_S}?/|\ per\ )))?
+    (?:(?P<percent>(?i:(?:{_PERCENT})(?P<points>\ points?\b)?|[ -]percentage(?P<points>\ points?\b)))
+    | (?:{_S}|-|(?<=\d)(?!s\b))(?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
+      (?P<unit>{_SYMBOL}|\u00b0{_S}?[CFcf]?|(?i:degrees?\ (?:celsius|centigrade|fahrenheit|[CF])\b)
+        |[A-Za-z\u00b5\u03bc]{{1,20}})
       (?P<exponent>[\u00b2\u00b3]|\^?[23](?!\w))?
       (?P<per>(?:{_S}?/{_S}?|\ per\ |\ an?\ )(?P<rate>[A-Za-z]{{1,12}})\b)?
     )?""",
     regex.VERBOSE,
 )
 _MORE = re.compile(r" and (?:an?|1|one) (half|quarter)\b| and 3 quarters\b")
-_BEFORE_ARTICLE = regex.compile(  # "an hour" is a quantity behind these words; elsewhere it may be a rate.
-    r"^$|(?:\b(?:for|in|within|after|about|around|takes?|took|lasts?|lasted|than|of|to|by|last|over|under|nearly|almost"
-    r"|needs?|needed|wait|only|just|is|was|be|exactly|every|least|most|weighs?|until|add|and|whole|roughly"
-    r"|approximately|some|up))[ ]$",
-    regex.IGNORECASE,
+# "An hour" is a quantity behind these words; elsewhere it may be a rate.
+_BEFORE_ARTICLE = either(
+    """for in within after about around take takes took last lasts lasted than of to by over under nearly almost
+    need needs needed wait only just is was be exactly every least most weigh weighs until add and whole roughly
+    approximately some up"""
 )
-_BEFORE_YEAR = regex.compile(
-    r"\b(?:in|since|until|till|from|by|of|years?|after|before|during|around|about|circa|c\.|early|late|mid|between|and|to"
-    r"|season|spring|summer|autumn|fall|winter|for|back|last|than|into|through|election)[ -]$|[(]$|\d[-\u2013]$|, $",
-    regex.IGNORECASE,
+_ARTICLE = regex.compile(rf"^$|\b(?:{_BEFORE_ARTICLE})[ ]$", regex.IGNORECASE)
+_BEFORE_YEAR = either(
+    """in since until till from by of year years after before during around about circa c\\. early late mid between
+    and to season spring summer autumn fall winter for back last than into through election"""
 )
+_BEFORE = regex.compile(rf"\b(?:{_BEFORE_YEAR})[ -]$|[(]$|\d[-\u2013]$|, $", regex.IGNORECASE)
 _YEAR = re.compile(r"1[1-9]\d\d|20\d\d")
 _TO_YEAR = re.compile(r"[-\u2013]\d\d\b|\s?[-\u2013]\s?(?:1[1-9]|20)\d\d\b| to (?:1[1-9]|20)\d\d\b")
 _PLURAL = re.compile(r" (?:[a-z]+ )?(?:[a-z]+s|people|men|women|children)\b")
@@ -135,79 +150,76 @@ def _units(match: regex.Match[str]) -> tuple[list[Unit], int]:
     if not name:
         return [], 0
     if match["power"] or match["exponent"]:
-        exponent = (
-            2 if (match["power"] or "s")[0] in "sS" and (match["exponent"] or "2") in ("2", "^2", "\u00b2") else 3
-        )
-        power = power_of(name, exponent)
+        is_cubic = (match["power"] or "").lower() == "cubic" or (match["exponent"] or "")[-1:] in ("3", "\u00b3")
+        power = power_of(name, 3 if is_cubic else 2)
         return ([power], match.end("exponent") if match["exponent"] else match.end("unit")) if power else ([], 0)
-    unit, currency = unit_of(name), currency_of(name, match["nation"] or "")
+    currency = currency_of(name, match["nation"] or "")
     if match["nation"] and not currency:
         return [], 0
-    if unit and match["rate"] and (rate := rate_of(name, match["rate"])):
+    if match["rate"] and (rate := rate_of(name, match["rate"])):
         return [rate], match.end("rate")
-    return [one for one in (unit, currency) if one], match.end("unit")
+    return [one for one in (unit_of(name), currency) if one], match.end("unit")
 
 
-def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int, list[Unit]]:
-    """Return the factor of the word behind a number, where it ends, and units that this word may be instead."""
+def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int]:
+    """Return the factor of the word behind a number, and where it ends; the "m" of metres has the factor 1."""
     word = match["scale"]
     if not word:
-        return 1.0, 0, []
+        return 1.0, 0
     factor, end = _SCALES[word.lower().rstrip(".")], match.end("scale")
-    is_money = bool(match["currency"]) or any(unit.dimension.startswith("money") for unit in units)
+    is_money = any(unit.dimension.startswith("money") for unit in units)
     if len(word) > 1 or is_money:
-        return factor, end, []
+        return factor, end
     is_apart = match.string[match.start("scale") - 1] in " -\u00a0\u202f"
-    if word != "m":
-        return (1.0, 0, []) if is_apart else (factor, end, [])
-    counts = _PLURAL.match(match.string, end) and not _LONG.match(match.string, end)
-    metre = [one for one in (unit_of("m"),) if one]
-    return (factor, end, metre) if counts and not is_apart else (1.0, end, metre)
+    if word == "m":
+        counts = _PLURAL.match(match.string, end) and not _LONG.match(match.string, end)
+        return (factor if counts and not is_apart else 1.0), end
+    return (1.0, 0) if is_apart else (factor, end)
 
 
 def read_amount(match: regex.Match[str]) -> Quantity | None:
     """Read a number with what stands around it."""
     value = _value(match)
+    units, scale, end = _unit_and_scale(match)
+    if value is None or not _is_amount(match, end, bool(units), scale):
+        return None
+    text, sign = match.string, -1.0 if match["sign"] else 1.0
+    if below := _BELOW_ZERO.match(text, end):
+        named = unit_of(below["behind"] or "") or unit_of(below["before"] or "")
+        sign, end, units = -1.0, below.end(), [named] if named else units
+    if units and value[0].is_integer() and (more := _MORE.match(text, end)):  # an hour and a half
+        value, end = (value[0] + _more(more[0]), 0.0, 0.0), more.end()
+    plain = Quantity(
+        match.start(), end, text[match.start() : end], 0.0, 0.0, NO_UNIT, sign * value[0], 1.0, error=value[1],
+        rounding=value[2],
+    )  # fmt: skip
+    readings = [plain.in_unit(unit, scale) for unit in units or [_plain_unit(match, scale, end)]]
+    if match["scale"] == "m" and scale > 1 and units == [NO_UNIT]:  # 11.5m viewers, or metres
+        readings += [plain.in_unit(unit) for unit in [unit_of("m")] if unit]
+    if _THREE_DECIMALS.fullmatch(match["number"] or "") and not match["currency"]:
+        readings += [one.in_unit(one.unit, 1000.0) for one in readings]
+    counted = None if any(unit.name for unit in units) else _COUNTED.match(text, end)
+    return replace(
+        readings[0], also=tuple(readings[1:]), counted=counted[1].lower().removesuffix("s") if counted else ""
+    )
+
+
+def _unit_and_scale(match: regex.Match[str]) -> tuple[list[Unit], float, int]:
+    """Return what the unit of an amount may be, the factor of a word such as a million, and where both end."""
     units, unit_end = _units(match)
-    scale, scale_end, metre = _scale(match, units)
-    text = match.string
     if match["currency"]:
         currency = currency_of(match["currency"])
-        units, unit_end = ([currency], 0) if currency else ([], -1)
-    if value is None or unit_end < 0:
-        return None
-    if metre:
-        units, unit_end = (metre, 0) if scale == 1 else ([NO_UNIT, *metre], 0)
-    end = max(unit_end if units else 0, scale_end, _number_end(match))
-    if not _is_amount(match, end, bool(units), scale):
-        return None
-    is_negative = bool(match["sign"])
-    if below := _BELOW_ZERO.match(text, end):
-        named = unit_of(below["scale"] or "") or (unit_of(below["before"] or ""))
-        is_negative, end = True, below.end()
-        units = [named] if named else units
-    number, error, rounding = (one * scale for one in value)
-    if units and (more := _MORE.match(text, end)) and value[0].is_integer():
-        number, end, error, rounding = number + _more(more[0]), more.end(), 0.0, 0.0
-    found = [
-        Quantity(
-            match.start(), end, text[match.start() : end], 0.0, 0.0, NO_UNIT, -number if is_negative else number, scale,
-            error=error, rounding=rounding,
-        ).in_unit(unit)
-        for unit in units or [_plain_unit(match, scale, end)]
-    ]  # fmt: skip
-    if metre and scale != 1:  # 11.5m viewers
-        found[1] = replace(found[0], written=number / scale).in_unit(metre[0])
-    if _THREE_DECIMALS.fullmatch(match["number"] or "") and not match["currency"]:
-        found += [one.in_unit(one.unit, 1000.0) for one in found]
-    counted = _COUNTED.match(text, end)
-    first = replace(found[0], also=tuple(found[1:]), scale=scale)
-    return replace(first, counted=counted[1].lower().removesuffix("s")) if counted and not units else first
+        units, unit_end = [currency] if currency else [], 0
+    scale, scale_end = _scale(match, units)
+    if match["scale"] == "m" and not units:
+        metre = unit_of("m")
+        units = [NO_UNIT] if scale > 1 or not metre else [metre]
+    return units, scale, max(unit_end if units else 0, scale_end, _number_end(match))
 
 
 def _number_end(match: regex.Match[str]) -> int:
     groups = ("number", "vulgar", "below", "more", "parts", "article")
-    return max(match.end(group) for group in groups)
+    return int(max(match.end(group) for group in groups))
 
 
 def _plain_unit(match: regex.Match[str], scale: float, end: int) -> Unit:
@@ -218,7 +230,7 @@ def _plain_unit(match: regex.Match[str], scale: float, end: int) -> Unit:
         scale == 1
         and _YEAR.fullmatch(match["number"] or "")
         and end == match.end("number")
-        and (_BEFORE_YEAR.search(text, max(0, match.start() - 20), match.start()) or _TO_YEAR.match(text, end))
+        and (_BEFORE.search(text, max(0, match.start() - 20), match.start()) or _TO_YEAR.match(text, end))
         and not _COUNTS.match(text, end)
     )
     return YEAR if is_year else NO_UNIT
@@ -226,13 +238,16 @@ def _plain_unit(match: regex.Match[str], scale: float, end: int) -> Unit:
 
 def _is_amount(match: regex.Match[str], end: int, has_unit: bool, scale: float) -> bool:
     """Tell whether a form is an amount, by the words around it."""
-    text, before = match.string, match.string[max(0, match.start() - 20) : match.start()]
-    if _JOINED.match(text, end):
+    text, before = match.string, match.string[max(0, match.start() - 40) : match.start()]
+    is_plain = not has_unit and scale == 1 and not match["part"]
+    if _JOINED.match(text, end) or (match["currency"] and not has_unit):
+        return False
+    if is_plain and _NAME.search(before) and not _COUNTED.match(text, end) and not _RANGE.match(text, end):
         return False
     if match["article"]:
         if match["article"].lower() == "one":
             return has_unit or scale != 1
-        return scale != 1 or (has_unit and bool(_BEFORE_ARTICLE.search(before)))
+        return scale != 1 or (has_unit and bool(_ARTICLE.search(before)))
     if match["part"] and not has_unit and scale == 1:
         if match["part"].lower() == "half" and not match["tops"]:
             return bool(_OF_ALL.match(text, end)) and not _ORDINAL_BEFORE.search(before)
@@ -242,22 +257,24 @@ def _is_amount(match: regex.Match[str], end: int, has_unit: bool, scale: float) 
     return True
 
 
+_SCALE_NAME = "celsius|fahrenheit|centigrade"
 _BELOW_ZERO = re.compile(
-    r"(?: (?P<before>celsius|fahrenheit|centigrade))? below (?:zero|freezing)(?: (?P<scale>celsius|fahrenheit|centigrade|[CF])\b)?",
+    rf"(?: (?P<before>{_SCALE_NAME}))? below (?:zero|freezing)(?: (?P<behind>{_SCALE_NAME}|[CF])\b)?",
     re.IGNORECASE,
 )
 _THREE_DECIMALS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
-_COUNTED = re.compile(
-    r"[ -](?!(?:on|in|at|of|for|to|and|or|by|with|from|the|an|but|as|per|is|was|were|are|has|had|have|who|that|which|when"
-    r"|while|if|so|than|then|after|before|since|until|because|although|though|he|she|it|they|we|you|his|her|its|their|not"
-    r"|more|or|will|would|can|could|may|might|must|should|into|up|out|over|under|about|during|each|both|all)\b)"
-    r"([A-Za-z]{2,30})\b",
-    re.IGNORECASE,
+_NOT_COUNTED = either(
+    """on in at of for to and or by with from the an but as per is was were are has had have who that which when
+    while if so than then after before since until because although though he she it they we you his her its their
+    not more will would can could may might must should into up out over under about during each both all"""
 )
+_COUNTED = re.compile(rf"[ -](?!(?:{_NOT_COUNTED})\b)([A-Za-z]{{2,30}})\b", re.IGNORECASE)
 _COUNTS = re.compile(
     r" (?!(?:was|is|has|as|its|this|does|his|always|across|plus|versus)\b)(?:[a-z]+s|people|men|women|children)\b"
 )
 _JOINED = re.compile(r"[\w^\u00b0\u00b1]|[.,:/]\d|\s?\u00b1|\s?\*\*\s?\d")
+_NAME = re.compile(r"[\w,;] (?!(?:I|It|He|She|We|They|By|In|On|At|The)\b)[A-Z][a-z]+ $")  # Windows 10, Formula 1
+_RANGE = re.compile(r"\s?[-:\u2013]\d| to \d|-\d")
 _OF_ALL = re.compile(r" (?:of|the|his|her|its|their|our|my|your|all|these|those)\b", re.IGNORECASE)
 _ORDINAL_BEFORE = re.compile(
     r"(?:\d(?:st|nd|rd|th)|first|second|other|each|either|better|latter)[ -]$", re.IGNORECASE
@@ -274,17 +291,18 @@ def read_one_in(match: regex.Match[str]) -> Quantity | None:
     if top >= below or (following and unit_of(following[1])):
         return None
     share = top / below
-    return Quantity(*match.span(), match[0], share, share, FRACTION, share)
+    return Quantity(match.start(), match.end(), match[0], share, share, FRACTION, share)
 
 
 def read_ratio(match: regex.Match[str]) -> Quantity:
     """Read a score or a ratio such as 3:1."""
-    return pair(*match.span(), match[0], (int(match["a"]), int(match["b"].replace(",", ""))))
+    parts = (int(match["a"]), int(match["b"].replace(",", "")))
+    return pair(match.start(), match.end(), match[0], parts)
 
 
 def pair(start: int, end: int, text: str, parts: tuple[int, int]) -> Quantity:
     """Return a score or ratio of two numbers."""
-    return Quantity(start, end, text, *parts, PAIR, parts=parts)
+    return Quantity(start, end, text, parts[0], parts[1], PAIR, parts=parts)
 
 
 def read_ordinal(match: regex.Match[str]) -> Quantity | None:
@@ -292,12 +310,15 @@ def read_ordinal(match: regex.Match[str]) -> Quantity | None:
     number = int(match["number"])
     if number == 1 and not _PLACE.match(match.string, match.end()):
         return None
-    return Quantity(*match.span(), match[0], number, number, ORDINAL, number)
+    return Quantity(match.start(), match.end(), match[0], number, number, ORDINAL, number)
 
 
+_ONE_PAIR = either(
+    """trousers pants jeans shorts tights leggings glasses spectacles goggles scissors pliers tweezers tongs
+    binoculars headphones pyjamas pajamas shoes socks boots gloves trainers sneakers"""
+)
 _COUPLE = regex.compile(
-    r"\ba (?:couple|pair) of (?!(?:trousers|pants|jeans|shorts|tights|leggings|glasses|spectacles|goggles|scissors|pliers"
-    r"|tweezers|tongs|binoculars|headphones|py?jamas|pajamas|shoes|socks|boots|gloves|trainers|sneakers)\b)(?=([A-Za-z]+))"
+    rf"\ba (?:couple|pair) of (?!(?:{_ONE_PAIR})\b)(?=([A-Za-z]+))"
     r"|\b(twice)\b(?! (?:as|the|a|an|his|her|its|their|that|this)\b)",
     regex.IGNORECASE,
 )
@@ -306,7 +327,7 @@ _COUPLE = regex.compile(
 def read_couple(match: regex.Match[str]) -> Quantity:
     """Read a couple, a pair or twice as two."""
     counted = "time" if match[2] else match[1].lower().removesuffix("s")
-    return Quantity(*match.span(), match[0], 2.0, 2.0, NO_UNIT, 2.0, counted=counted)
+    return Quantity(match.start(), match.end(), match[0], 2.0, 2.0, NO_UNIT, 2.0, counted=counted)
 
 
 AMOUNTS = ((_COUPLE, read_couple), (_AMOUNT, read_amount))

@@ -187,8 +187,8 @@ def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
 def conflicts(quantity: Quantity, others: Sequence[Quantity]) -> Quantity | None:
     """Return the quantity of a premise from which one of a hypothesis differs for certain; None if there is none.
 
-    Both are of one dimension and, where they count things, of the same things; which place of the one text is which
-    of the other is for the caller to tell.
+    Both are of one dimension and, where they count things, of the same things. Whether both texts speak of the
+    same occasion is for the caller to tell.
 
     Args:
         quantity: of a hypothesis.

@@ -13,41 +13,56 @@ from mars_score.variants.judgements.quantities import amounts, times
 from mars_score.variants.judgements.quantities.bounds import bounded
 from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
-from mars_score.variants.judgements.quantities.words import InDigits
+from mars_score.variants.judgements.quantities.words import InDigits, either
 
 _Form = tuple[regex.Pattern[str], Callable[[regex.Match[str]], Quantity | None]]
-_CODES = (
-    r"version|release|build|v\.?|no\.|nos\.|number|item|room|gate|flight|bus|line|route|section|sec\.|chapter|page|pp?\."
-    r"|table|figure|fig\.|article|question|step|part|phase|level|type|class|highway|motorway|channel|platform|track|title"
-    r"|paragraph|equation|eq\.|appendix|psalm|pin|code|id|isbn|zip|tel\.?|phone|fax|call"
+_TELEPHONES = regex.compile(  # and addresses of the web and of mail
+    r"""(?:https?://|www\.)\S+ | (?<!\S)[^\s@]{1,80}@\S+
+    | (?<![\w.,$\u20ac\u00a3:'\u2019])(?<!\d[ \u00a0\u202f])0\d{2,15}(?:[ -]\d{2,8}){0,6}
+    | \+\d{1,3}[ -]?\(?\d[\d\ ()-]{5,20}\d | \(\d{3}\)\ ?\d{3}[ -]?\d{4} | (?<!\d)\d{3}-\d{4}(?!\d)
+    | (?<!\d)\d{3}[ .-]\d{3}[ .-]\d{4}(?!\d) | (?<!\d)\(?\d{3}\)?\ 0\d{3}(?!\d)""",
+    regex.VERBOSE,
 )
-_NUMBERS_OF_NO_QUANTITY = regex.compile(  # addresses and telephone numbers
-    r"(?:https?://|www\.)\S+|(?<!\S)[^\s@]{1,80}@\S+|(?<![\w.,$\u20ac\u00a3:'\u2019])(?<!\d[ \u00a0\u202f])0\d{2,15}(?:[ -]\d{2,8}){0,6}"
-    r"|\+\d{1,3}[ -]?\(?\d[\d ()-]{5,20}\d|\(\d{3}\) ?\d{3}[ -]?\d{4}|(?<!\d)\d{3}-\d{4}(?!\d)"
-    r"|(?<!\d)\d{3}[ .-]\d{3}[ .-]\d{4}(?!\d)|(?<!\d)\(?\d{3}\)? 0\d{3}(?!\d)"
+_NUMBERED = either(
+    r"""version release build v\.? no\. nos\. number item room gate flight bus line route section sec\. chapter
+    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel platform
+    track title paragraph equation eq\. appendix psalm pin code id isbn zip tel\.? phone fax call"""
 )
-_NAMES_WITH_NUMBERS = regex.compile(  # versions, identifiers, list marks, citations, powers, and names
-    rf"\b(?i:{_CODES}) ?\(?#?\d[\w./-]{{0,20}}+"
-    r"(?!\s?%|[ -](?i:per ?cent|million|billion|thousand|hundred|people|times|years?|days?|hours?|minutes?|per)\b)"
-    r"|(?<![\w.])\d{1,9}(?:\.\d{1,9}){2,9}[\w-]{0,20}|(?m:^)\s{0,9}\(?\d{1,2}[.)]\s|[(\[](?!(?:1[1-9]|20)\d\d\))\d[\d.,]{0,15}[)\]]"
-    r"|(?<!\d)\d[\d.,]{0,15}\s?\u00b1\s?\d[\d.,]{0,15}|(?<!\d)\d{1,15}(?:\^|\*\*)-?\d+|(?<!\d)\d{1,15}[\u00b9\u00b2\u00b3]"
-    r"|(?<![\d:])\d{1,2}(?::\d\d){2,4}"
-    r"|\b(?!(?:[A-Z]{2,3}\$?)\d[\d.,]{0,15}(?:m|bn|k|M|B)?\b)[A-Z][A-Za-z]{0,15}[-\u2010\u2011]?\d[\w-]{0,20}|\b[B-HJ-Z][ -]\d+\b"
-    r"|(?i:\b\d{1,3}(?:st|nd|rd|th)[ -](?:to[ -])?last\b|\blast but (?:one|\d)\b|\b3rd[ -](?:part(?:y|ies)|world|person)\b|\b2nd[ -](?:hand|nature|thoughts?|guess\w*)|\b24/7\b|\b9/11\b"
-    r"|\b(?:1st|2nd|3rd|4th|first) quarters?\b|\bquarter[- ](?:points?|finals?)\b)"
+_COUNTS = "per ?cent|million|billion|thousand|hundred|people|times|years?|days?|hours?|minutes?|per"
+_IDENTIFIERS = regex.compile(
+    rf"""\b(?i:{_NUMBERED})\ ?\(?\#?\d[\w./-]{{0,20}}+(?!\s?%|[ -](?i:{_COUNTS})\b)
+    | (?<![\w.])\d{{1,9}}(?:\.\d{{1,9}}){{2,9}}[\w-]{{0,20}}
+    | \b(?![A-Z]{{2,3}}\$?\d[\d.,]{{0,15}}(?:m|bn|k|M|B)?\b)[A-Z][A-Za-z]{{0,15}}[-\u2010\u2011]?\d[\w-]{{0,20}}
+    | \b[B-HJ-Z][ -]\d+\b | \b24/7\b | \b9/11\b""",
+    regex.VERBOSE,
+)
+_MARKS = (
+    regex.compile(  # of lists, citations, losses in accounts, margins of error, powers; durations with seconds
+        r"""(?m:^)\s{0,9}\(?\d{1,2}[.)]\s | [(\[](?!(?:1[1-9]|20)\d\d\))\d[\d.,]{0,15}[)\]]
+    | (?<!\d)\d[\d.,]{0,15}\s?\u00b1\s?\d[\d.,]{0,15} | (?<!\d)\d{1,15}(?:\^|\*\*)-?\d+
+    | (?<!\d)\d{1,15}[\u00b9\u00b2\u00b3] | (?<![\d:])\d{1,2}(?::\d\d){2,4}""",
+        regex.VERBOSE,
+    )
+)
+_PHRASES = regex.compile(  # with ordinals that count nothing
+    r"""\b\d{1,3}(?:st|nd|rd|th)[ -](?:to[ -])?last\b | \blast\ but\ (?:one|\d)\b
+    | \b(?:1st|2nd|3rd|4th|first)\ quarters?\b
+    | \b3rd[ -](?:part(?:y|ies)|world|person)\b | \b2nd[ -](?:hand|nature|thoughts?|guess\w*)
+    | \bquarter[- ](?:points?|finals?)\b""",
+    regex.VERBOSE | regex.IGNORECASE,
 )
 
 
 def _no_quantity(match: regex.Match[str]) -> Quantity:
-    return Quantity(*match.span(), "", 0.0, 0.0)
+    return Quantity(match.start(), match.end(), "", 0.0, 0.0)
 
 
 _FORMS: tuple[_Form, ...] = (
-    (_NUMBERS_OF_NO_QUANTITY, _no_quantity),
+    (_TELEPHONES, _no_quantity),
     *times.DATES,
     *times.CLOCKS,
     *times.YEARS,
-    (_NAMES_WITH_NUMBERS, _no_quantity),
+    *((pattern, _no_quantity) for pattern in (_IDENTIFIERS, _MARKS, _PHRASES)),
     *amounts.SHARES,
     *amounts.AMOUNTS,
     *times.NAMES,
@@ -126,45 +141,43 @@ def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None
 
 
 def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) -> list[Quantity] | None:
+    """Return the range or the score of two quantities, or both in one unit; None if they are not related."""
     span = (start, second.end, text[start : second.end])
     if first.dimension == "year" and second.dimension in ("number", "year") and second.written < 100 and not word:
         last = first.low - first.low % 100 + second.written
         return [_ranged(first, first.low, last, span)] if last > first.low else None
-    if first.dimension != second.dimension and "number" not in (first.dimension, second.dimension):
+    pair = _in_one_unit(first, second)
+    if not pair:
         return None
-    if first.dimension != "number" and first.unit.name != second.unit.name and second.dimension != "number":
+    low, high = pair
+    are_numbers = low.dimension == "number" and low.low.is_integer() and high.low.is_integer()
+    parts = (int(low.low), int(high.low)) if are_numbers and word not in ("and", "or") else ()
+    is_change = word == "to" and first.dimension != "number" and _FROM.search(text, max(0, start - 12), start)
+    if low.low < high.low and not is_change:
+        return [replace(_ranged(high, low.low, high.low, span), parts=parts)]
+    return [amounts.pair(*span, parts)] if len(parts) == 2 else [low, high]
+
+
+_UNITLESS = ("date", "clock", "ordinal", "weekday", "pair")
+
+
+def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity] | None:
+    """Give a bare number the unit, or the million, of the other; None if they measure different things."""
+    kinds = first.dimension, second.dimension
+    if kinds[0] != "number" and first.unit.name != second.unit.name and kinds[1] != "number":
         return None
-    if first.dimension == "number" and second.dimension in ("date", "clock", "ordinal", "weekday", "pair"):
+    if kinds[0] != kinds[1] and ("number" not in kinds or kinds[0] in _UNITLESS or kinds[1] in _UNITLESS):
         return None
-    if second.dimension == "number" and first.dimension != "number" and not first.dimension.startswith("money"):
-        return None
-    is_plain = first.dimension == second.dimension == "number"
-    if first.dimension == "number" and (not is_plain or second.scale > first.scale):
+    if kinds[0] == "number" != kinds[1]:
         scale = second.scale if first.scale == 1 else 1.0
-        first = (
-            first.in_unit(second.unit, scale) if second.dimension != "year" else replace(first, unit=second.unit)
-        )
-    elif second.dimension == "number" and not is_plain:
+        return (
+            first.in_unit(second.unit, scale) if kinds[1] != "year" else replace(first, unit=second.unit)
+        ), second
+    if kinds[1] == "number" != kinds[0]:
+        if not kinds[0].startswith("money"):
+            return None
         second = second.in_unit(first.unit)
-        if second.scale > first.scale:
-            first = first.in_unit(first.unit, second.scale)
-    if first.low < second.high and not (
-        word == "to"
-        and _FROM.search(text, max(0, start - 12), start)
-        and not is_plain
-        and first.text[-1:].isalpha()
-    ):
-        ranged = _ranged(second, first.low, second.high, span)
-        is_score = is_plain and word != "and" and first.low.is_integer() and second.low.is_integer()
-        return [replace(ranged, parts=(int(first.low), int(second.low)))] if is_score else [ranged]
-    if (
-        is_plain
-        and word in ("", "to", "\u2013", "\u2014", "\u2212")
-        and first.low.is_integer()
-        and second.low.is_integer()
-    ):
-        return [amounts.pair(*span, (int(first.low), int(second.low)))]
-    return [first, second]
+    return first.in_unit(first.unit, second.scale if first.scale == 1 else 1.0), second
 
 
 def _ranged(quantity: Quantity, low: float, high: float, span: tuple[int, int, str]) -> Quantity:

@@ -19,25 +19,13 @@ _MONTHS = {
     if name
 } | {"sept": 9}
 _WEEKDAYS = {
-    name: number
-    for number, names in enumerate(
-        "monday mon|tuesday tue tues|wednesday wed|thursday thu thur thurs|friday fri|saturday sat|sunday sun".split(
-            "|"
-        ),
-        1,
-    )
-    for name in names.split()
-}
-_OTHER_WORDS = {
-    "may",
-    "march",
-    "mar",
-    "april",
-    "june",
-    "august",
-    "jan",
-    "dec",
-}  # verbs, names and a decision's "dec"
+    name.lower(): number
+    for names in (calendar.day_name, calendar.day_abbr)
+    for number, name in enumerate(names, 1)
+} | {"tues": 2, "thur": 4, "thurs": 4}
+_OTHER_WORDS = frozenset(
+    ["may", "march", "mar", "april", "june", "august", "jan", "dec"]
+)  # verbs, names and a decision's "dec"
 _MONTH = f"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
 _FREE = r"(?<![\w#\u00a7^_=/\\.@,:-])"  # where a date or time may begin
 _PERCENT = r"\s?%|\s?per ?cent\b"
@@ -58,7 +46,8 @@ _DATES = [
     ),
 ]
 _MONTH_ALONE = regex.compile(
-    rf"(?:\b(?:in|since|until|till|of|by|last|next|this|every|early|late|mid|from|to|between|during)[ -]\K|\b(?P<unsure>))"
+    rf"(?:\b(?:in|since|until|till|of|by|last|next|this|every|early|late|mid|from|to|between|during)[ -]\K"
+    rf"|\b(?P<unsure>))"
     rf"{_MONTH}\b(?P<point>\.)?",
     regex.IGNORECASE,
 )
@@ -73,7 +62,8 @@ _DAYTIME = (
 )
 _CLOCKS = [
     regex.compile(
-        rf"{_FREE}(?P<hour>[01]?\d|2[0-4])(?P<sign>[:.])(?P<minute>[0-5]\d)(?!\d|[:.,/]\d)(?P<daytime>{_DAYTIME})?",
+        rf"""{_FREE}(?P<hour>[01]?\d|2[0-4])(?P<sign>[:.])(?P<minute>[0-5]\d)
+        (?!\d|[:.,/]\d|\ (?:each|apiece|per)\b)(?P<daytime>{_DAYTIME})?""",
         regex.I | regex.X,
     ),
     regex.compile(
@@ -86,21 +76,19 @@ _CLOCKS = [
     regex.compile(r"\b(?:12\ )?(?P<name>noon|midday|midnight)\b", regex.I | regex.X),
 ]
 _AT = re.compile(r"\b(?:at|from|until|till|by|before|after)\s$", re.IGNORECASE)
-_TENS = dict(
-    zip(
-        "twenties thirties forties fifties sixties seventies eighties nineties".split(),
-        range(20, 100, 10),
-        strict=True,
-    )
-)
+_TENS = {
+    "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80,
+    "nineties": 90,
+}  # fmt: skip
 _ERA = regex.compile(
     rf"""(?:\b(?P<when>early|mid|late|(?:the\ )?(?:end|beginning|start)\ of)[ -](?:the\ )?)?
     (?:(?<!\w)(?P<century>\d\d?)(?:st|nd|rd|th)[ -]century
-    |(?<!\w)(?P<year>1[1-9]\d0|20\d0)['\u2019]?s\b
+    |(?<!\w)(?P<year>1[1-9]\d0|20\d0|['\u2019][2-9]0)['\u2019]?s\b
     |(?<!\w)(?P<hundreds>1[1-9]|20)[ -](?P<tens>{"|".join(_TENS)})\b
     |(?<=\bthe[ -](?:early[ -]|mid[ -]|late[ -])?)(?P<tens>{"|".join(_TENS)})\b)""",
     regex.I | regex.X,
 )
+_THIRDS = {"early": (0, 5), "start": (0, 4), "beginning": (0, 4), "mid": (3, 8), "late": (5, 10), "end": (6, 10)}
 _SHORT_YEAR = regex.compile(r"(?<!\w)['\u2019](?P<year>\d\d)(?!\w|['\u2019])")
 
 
@@ -172,7 +160,7 @@ def _cut(quantity: Quantity, length: int) -> Quantity:
 def _clock(match: regex.Match[str]) -> Quantity | None:
     fields = match.groupdict()
     if name := fields.get("name"):
-        return _at(match, 0 if name.lower() == "midnight" else 720, unit=CLOCK)
+        return _at(match, 0 if name.lower() == "midnight" else 720, unit=CLOCK, written=12)
     hour, minute = int(match["hour"]), int(fields.get("minute") or 0)
     if fields.get("sign") == "." and not match["daytime"] and not _AT.search(match.string, 0, match.start()):
         return None
@@ -202,27 +190,13 @@ def _era(match: regex.Match[str]) -> Quantity:
     if match["century"]:
         first, length = (int(match["century"]) - 1) * 100, 100
     elif match["year"]:
-        first = int(match["year"])
+        first = _year(match["year"].lstrip("'\u2019"))
         length = 100 if first % 100 == 0 and first != 2000 else 10
     else:
         first, length = int(match["hundreds"] or 19) * 100 + _TENS[match["tens"].lower()], 10
     when = (match["when"] or "").lower()
-    third = (
-        next(
-            (
-                number
-                for number, words in enumerate(("early start beginning", "mid", "late end"))
-                if any(word in when for word in words.split())
-            ),
-            None,
-        )
-        if when
-        else None
-    )
-    low, high = (
-        (0, length - 1) if third is None else (length * third * 3 // 10, length * (third + 1) * 4 // 10 - 1)
-    )
-    return _at(match, first + low, first + min(high, length - 1), unit=YEAR, rounding=1.0)
+    low, high = next((share for word, share in _THIRDS.items() if word in when), (0, 10))
+    return _at(match, first + length * low // 10, first + length * high // 10 - 1, unit=YEAR)
 
 
 def _short_year(match: regex.Match[str]) -> Quantity:

@@ -5,21 +5,52 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pint
 
-# Units of pint that texts write beside numbers. Pint reads far more, and most of those are other words of English.
+# Units of pint that texts write beside numbers; most of its other names are words of English.
 _UNITS = frozenset(
-    """meter inch foot yard mile nautical_mile light_year gram metric_ton ton pound ounce stone carat second minute
-    hour day week fortnight month year liter cup pint quart gallon tablespoon teaspoon
-    fluid_ounce cubic_centimeter acre hectare mile_per_hour kilometer_per_hour knot byte bit bit_per_second watt
-    watt_hour joule calorie british_thermal_unit volt ampere ohm hertz pascal bar millimeter_Hg meter_Hg
-    standard_atmosphere pound_force_per_square_inch newton mole degree_Celsius degree_Fahrenheit kelvin decibel degree
-    revolutions_per_minute horsepower electron_volt""".split()
+    [
+        *("meter", "inch", "foot", "yard", "mile", "nautical_mile", "light_year"),
+        *("gram", "metric_ton", "ton", "pound", "ounce", "stone", "carat"),
+        *("second", "minute", "hour", "day", "week", "fortnight", "month", "year"),
+        *("liter", "cup", "pint", "quart", "gallon", "tablespoon", "teaspoon", "fluid_ounce", "cubic_centimeter"),
+        *("acre", "hectare", "mile_per_hour", "kilometer_per_hour", "knot", "byte", "bit", "bit_per_second"),
+        *(
+            "watt",
+            "horsepower",
+            "watt_hour",
+            "joule",
+            "calorie",
+            "british_thermal_unit",
+            "electron_volt",
+            "newton",
+        ),
+        *("volt", "ampere", "ohm", "hertz", "revolutions_per_minute", "decibel", "mole"),
+        *("pascal", "bar", "millimeter_Hg", "meter_Hg", "standard_atmosphere", "pound_force_per_square_inch"),
+        *("degree", "degree_Celsius", "degree_Fahrenheit", "kelvin"),
+    ]
 )
-_PREFIXES = ("", *"kilo mega giga tera deci centi milli micro nano hecto kibi mebi gibi tebi".split())
+_PREFIXES = frozenset(
+    [
+        "",
+        "kilo",
+        "mega",
+        "giga",
+        "tera",
+        "hecto",
+        "deci",
+        "centi",
+        "milli",
+        "micro",
+        "nano",
+        "kibi",
+        "mebi",
+        "gibi",
+    ]
+)
 # Names that pint does not know or reads as something else; symbols that are more often other words are no unit.
 _ALIASES = {
     "kilo": "kilogram", "kilos": "kilogram", "kgs": "kilogram", "kms": "kilometer", "kmh": "kilometer_per_hour",
@@ -29,7 +60,7 @@ _ALIASES = {
     "\u00b0f": "degree_Fahrenheit", "\u00b0": "degree", "db": "decibel", "kts": "knot", "kt": "knot", "h": "hour",
     "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte",
     "tb": "terabyte", "kbps": "kilobit_per_second", "mbps": "megabit_per_second", "gbps": "gigabit_per_second",
-    **dict.fromkeys(("in", "a", "b", "d", "k", "n", "pt", "pts", "ms.", "min."), ""),
+    **dict.fromkeys(("in", "a", "b", "d", "k", "n", "pt", "pts"), ""),
 }  # fmt: skip
 _DIMENSIONS = {  # pint's names of dimensions -> ours
     "[length]": "length", "[mass]": "mass", "[time]": "duration", "[length] ** 3": "volume",
@@ -49,20 +80,24 @@ CALENDAR = frozenset({"month", "year", "decade", "century", "millennium"})  # un
 
 SYMBOLS = {
     "US$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD", "CA$": "CAD", "NZ$": "NZD", "HK$": "HKD", "S$": "SGD",
-    "R$": "BRL", "$": "dollar", "\u20ac": "EUR", "\u00a3": "GBP", "\u00a5": "JPY", "\u20b9": "INR", "\u20a9": "KRW",
-    "\u20bd": "RUB", "\u20aa": "ILS", "\u20ba": "TRY", "\u20b4": "UAH", "\u20ab": "VND", "\u0e3f": "THB",
-    "\u20b1": "PHP", "\u20a6": "NGN",
+    "R$": "BRL", "$": "dollar", "\u20ac": "EUR", "\u00a3": "GBP", "\u00a5": "JPY", "\u20b9": "INR",
+    "\u20a9": "KRW", "\u20bd": "RUB", "\u20aa": "ILS", "\u20ba": "TRY", "\u20b4": "UAH", "\u20ab": "VND",
+    "\u0e3f": "THB", "\u20b1": "PHP", "\u20a6": "NGN",
 }  # fmt: skip
-CODES = (
-    "USD EUR GBP JPY CHF CNY INR AUD CAD NZD HKD SGD SEK NOK DKK CZK PLN HUF RON BRL MXN ZAR KRW RUB ILS TRY UAH VND "
-    "THB PHP NGN AED SAR EGP KES IDR MYR TWD ARS CLP COP ISK"
-).split()
+_CODES = frozenset(
+    [
+        *("USD", "EUR", "GBP", "JPY", "CHF", "CNY", "INR", "AUD", "CAD", "NZD", "HKD", "SGD", "TWD", "KRW", "SEK"),
+        *("NOK", "DKK", "ISK", "CZK", "PLN", "HUF", "RON", "RUB", "UAH", "TRY", "ILS", "AED", "SAR", "EGP", "ZAR"),
+        *("NGN", "KES", "BRL", "MXN", "ARS", "CLP", "COP", "IDR", "MYR", "VND", "THB", "PHP"),
+    ]
+)
 # Names that several currencies share are words in lower case.
 _NAMES = {
-    "dollar": "dollar", "buck": "dollar", "euro": "EUR", "pound": "GBP", "quid": "GBP", "yen": "JPY", "rupee": "INR",
-    "yuan": "CNY", "franc": "franc", "crown": "crown", "krona": "crown", "kronor": "crown", "krone": "crown",
-    "kroner": "crown", "koruna": "crown", "peso": "peso", "won": "KRW", "rouble": "RUB", "ruble": "RUB",
-    "shekel": "ILS", "lira": "TRY", "zloty": "PLN", "forint": "HUF", "baht": "THB", "rand": "ZAR", "dirham": "AED",
+    "dollar": "dollar", "buck": "dollar", "euro": "EUR", "pound": "GBP", "quid": "GBP", "yen": "JPY",
+    "rupee": "INR", "yuan": "CNY", "franc": "franc", "crown": "crown", "krona": "crown", "kronor": "crown",
+    "krone": "crown", "kroner": "crown", "koruna": "crown", "peso": "peso", "won": "KRW", "rouble": "RUB",
+    "ruble": "RUB", "shekel": "ILS", "lira": "TRY", "zloty": "PLN", "forint": "HUF", "baht": "THB", "rand": "ZAR",
+    "dirham": "AED",
 }  # fmt: skip
 _CENTS = {"cent": "cent", "penny": "GBP", "pence": "GBP"}
 _SHARED = {  # a shared name -> the currencies that it may mean
@@ -99,7 +134,7 @@ POINTS = Unit("percentage point", "percentage point", 1.0)
 
 
 @cache
-def _registry() -> pint.UnitRegistry:
+def _registry() -> pint.UnitRegistry[float]:
     import pint  # takes a third of a second, which only texts with units need
 
     return pint.UnitRegistry()
@@ -107,7 +142,7 @@ def _registry() -> pint.UnitRegistry:
 
 @lru_cache(maxsize=4096)
 def unit_of(word: str) -> Unit | None:
-    """Read the name or symbol of a unit of measurement, such as "kilometres", "kWh" or "°C"; None if it is none."""
+    """Read the name or symbol of a unit, such as "kilometres", "kWh" or "°C"; None if it is none."""
     word = unicodedata.normalize("NFKC", re.sub(r"(?i)^degrees? |(?<=\u00b0)\s", "", word.strip(" .-")))
     if word in ("C", "F"):
         word = f"\u00b0{word}"
@@ -116,8 +151,9 @@ def unit_of(word: str) -> Unit | None:
         name = lower if lower in _YEARS else many
         return Unit(name, "duration", _YEARS[name] * YEAR)
     known = _ALIASES.get(lower)
-    # Symbols differ by case (mW and MW); only names, and symbols of kilo in capitals, are read in any case.
-    names = [known] if known is not None else [word, *([lower] if len(word) > 1 else [])]
+    # Symbols differ by case (mW and MW), but a text in capitals has no other: "25 KM".
+    in_any_case = len(word) > 3 or (len(word) > 1 and word.isupper())
+    names = [known] if known is not None else [word, *([lower] if in_any_case else [])]
     return next((unit for name in names if name and (unit := _unit(name))), None)
 
 
@@ -138,7 +174,7 @@ def _unit(name: str) -> Unit | None:
     return Unit(full, _DIMENSIONS.get(dimension, dimension), one - zero, zero)
 
 
-def _in_base(quantity: pint.Quantity, base: str | None) -> float:
+def _in_base(quantity: Any, base: str | None) -> float:
     return float((quantity.to(base) if base else quantity.to_base_units()).magnitude)
 
 
@@ -166,7 +202,7 @@ def currency_of(word: str, nation: str = "") -> Unit | None:
     """Read the symbol, code or name of a currency, perhaps of a nation; None if it is none."""
     word = word.strip()
     lower = word.lower()
-    if word.upper() in SYMBOLS or word.upper() in CODES:
+    if word.upper() in SYMBOLS or word.upper() in _CODES:
         return Unit("", f"money:{SYMBOLS.get(word.upper(), word.upper())}", 1.0)
     for names, factor in ((_NAMES, 1.0), (_CENTS, 0.01)):
         for name in (lower, lower.removesuffix("s")):

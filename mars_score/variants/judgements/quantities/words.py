@@ -7,6 +7,12 @@ from functools import lru_cache
 import regex
 from text_to_num import alpha2digit
 
+
+def either(words: str) -> str:
+    """Return the pattern of any of some words, which stand between spaces."""
+    return "|".join(words.split())
+
+
 _SMALL = (
     "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
     "|eighteen|nineteen"
@@ -20,9 +26,10 @@ _NTH = (
 )
 _CARDINAL = rf"(?:{_SMALL}|{_TENS}|{_SCALES})"
 # "second" is a time behind a number, "per" and, but for a noun behind it, "a".
+_NOT_BEHIND_NTH = either("of in and or at on to later after before with from for by so as than is was")
 _SECOND = (
     rf"(?<!\b(?:{_SMALL}|{_TENS}|{_SCALES}|per|half a|split|\d)[ -])(?<!\ba )second\b"
-    r"|(?<=\ba )second(?= (?!(?:of|in|and|or|at|on|to|later|after|before|with|from|for|by|so|as|than|is|was)\b)[a-z])"
+    rf"|(?<=\ba )second(?= (?!(?:{_NOT_BEHIND_NTH})\b)[a-z])"
 )
 _NUMBER = regex.compile(
     rf"(?<![\w-])(?:(?:{_SMALL}|{_TENS})|(?<!\b(?:half|of) )an? (?=(?:{_SCALES})\b)(?:{_SCALES}))\b"
@@ -42,7 +49,7 @@ class InDigits:
         text: the text with digits.
     """
 
-    def __init__(self, original: str):
+    def __init__(self, original: str) -> None:
         """Write the numbers of a text in digits."""
         parts, at, length = [], 0, 0
         self._changes = [(0, 0, 0, 0)]  # begin and end in the new text, begin and end in the original
