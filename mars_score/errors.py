@@ -46,6 +46,11 @@ class Notice(Enum):
     )
     NOT_ENGLISH = "the row is not in English, the only language of the NLI model, which does not judge it"
     SENTENCES_CUT = "the NLI model is given the first sentences of the candidate alone (see max_sentences)"
+    REFUSAL = (
+        "the candidate says that the text does not tell something, or that it cannot answer; such sentences are"
+        " neither supported nor contradicted"
+    )
+    FRAGMENT = "a sentence of the candidate has no verb, such as a short answer, and only its numbers are checked"
     CONTRADICTED = "the candidate probably contradicts its context or a reference"
 
     @property

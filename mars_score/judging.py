@@ -13,7 +13,7 @@ from mars_score.metrics.plus import TERMS
 from mars_score.results import found_in
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
-from mars_score.variants.judgements.statements import judged_sentences
+from mars_score.sentences import sentences
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
@@ -160,6 +160,5 @@ def _word(words: Sequence[tuple[float, str]], value: float) -> str:
 def _verdict_in_words(verdict: Verdict, row: Row) -> str:
     source = "the context" if verdict.source == "context" else "the references"
     premise = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else source
-    parts = judged_sentences(row.candidate)
-    subject = f"sentence {parts.index(verdict.sentence) + 1} " if len(parts) > 1 else ""
+    subject = f"sentence {verdict.number} " if len(sentences(row.candidate)) > 1 else ""
     return f"{subject}contradicts {premise}"

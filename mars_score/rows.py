@@ -269,6 +269,7 @@ class RowScore:
         contradicted: verdicts on its contradicted sentences, where that is reliable.
         unsupported: verdicts on the sentences of a summary that its context does not say, where that is reliable;
             some of them are contradicted as well.
+        unchecked: why no contradiction could be told; "" if it could.
     """
 
     score: float
@@ -279,6 +280,12 @@ class RowScore:
     aspects: Aspects = field(default_factory=Aspects)
     contradicted: tuple[Verdict, ...] = ()
     unsupported: tuple[Verdict, ...] = ()
+    unchecked: str = ""
+
+    @property
+    def checked(self) -> bool:
+        """Return whether a contradiction could be told."""
+        return not self.unchecked
 
     @property
     def findings(self) -> list[tuple[str, Verdict]]:
@@ -310,6 +317,7 @@ class RowScore:
             "contradicted": [verdict.to_dict() for verdict in self.contradicted],
             "supported": self.aspects.supported,
             "unsupported": [verdict.to_dict() for verdict in self.unsupported],
+            "unchecked": self.unchecked,
         }
 
     @classmethod
@@ -333,4 +341,5 @@ class RowScore:
             frozenset(notices),
             Aspects(**stored["aspects"]),
             *(tuple(map(Verdict.from_dict, stored[name])) for name in ("contradicted", "unsupported")),
+            stored["unchecked"],
         )

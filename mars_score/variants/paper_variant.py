@@ -123,7 +123,9 @@ class PaperVariant(Variant):
         infills = [text for of_one in texts for text in of_one[1:]]
         notices = encoding_notices([*human, *infills], len(human))
         notices = notices.union(*(reference.notices for reference in references))
-        return RowScore(weighted_sum(terms), terms, scores, notices=notices, aspects=Aspects.of(terms))
+        return RowScore(
+            weighted_sum(terms), terms, scores, notices=notices, aspects=Aspects.of(terms), unchecked="paper"
+        )
 
 
 def _join_infills(

@@ -52,7 +52,7 @@ class PlusVariant(Variant):
     def _row_score(self, plan: Plan, outputs: Outputs) -> RowScore:
         row = plan.row
         if not row.candidate:
-            return RowScore(0.0)
+            return RowScore(0.0, unchecked="blank candidate")
         features = make_features(plan, outputs)
         terms = plus(features, self.config)
         references = [
@@ -73,6 +73,7 @@ class PlusVariant(Variant):
             Aspects.of(terms, features.log_p),
             conclusion.contradicted,
             conclusion.unsupported,
+            conclusion.unchecked,
         )
 
 

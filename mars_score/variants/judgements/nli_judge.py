@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mars_score.errors import Notice
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.sentences import sentences
 from mars_score.text import is_english, passages_of
+from mars_score.variants.judgements.conflicts import find_conflict
 from mars_score.variants.judgements.premises import choose_premises
+from mars_score.variants.judgements.quantities import in_notation_of
 from mars_score.variants.judgements.statements import (
-    is_question,
-    judged_sentences,
+    Kind,
+    Statement,
     marks_of,
     plain,
     statement,
+    statements_of,
     states,
 )
 
@@ -34,6 +36,9 @@ MIN_SECOND_OPINION = 0.2
 # A sentence of a summary that the context entails with a lower probability is unsupported: of such ones eight of
 # ten are, by a context of any length (the same page). No score depends on it.
 MAX_ENTAILMENT = 0.05
+MIN_ACQUITTAL = (
+    0.5  # A reference that entails a sentence with this probability acquits it of contradicting others.
+)
 
 
 class Reliability(NamedTuple):
@@ -69,23 +74,26 @@ class Question(NamedTuple):
         row: prepared.
         by_context: whether its sentences are judged by the context.
         by_reference: whether they are judged by the references.
-        is_foreign: whether it is not judged as the model does not know its language.
+        unchecked: why no contradiction can be told; "" if it can.
+        notices: on the row.
     """
 
     row: Row
     by_context: bool = False
     by_reference: bool = False
-    is_foreign: bool = False
+    unchecked: str = ""
+    notices: frozenset[Notice] = frozenset()
 
 
 class Conclusion(NamedTuple):
     """What follows from the judgements on a row.
 
     Attributes:
-        support: mean probability that the context says a sentence, 0 for a contradicted one; None: not known.
-        contradicted_share: of the sentences, as it counts in the score; None: not known.
+        support: mean probability that the context says a statement, 0 for a contradicted one; None: not known.
+        contradicted_share: of the statements, as it counts in the score; None: not known.
         contradicted: verdicts on contradicted sentences.
         unsupported: sentences of a summary that its context does not say; some are contradicted as well.
+        unchecked: why no contradiction can be told; "" if it can.
         notices: on the row.
     """
 
@@ -93,6 +101,7 @@ class Conclusion(NamedTuple):
     contradicted_share: float | None = None
     contradicted: tuple[Verdict, ...] = ()
     unsupported: tuple[Verdict, ...] = ()
+    unchecked: str = ""
     notices: frozenset[Notice] = frozenset()
 
 
@@ -125,25 +134,43 @@ class NliJudge:
             recalls: token recall by candidate and reference.
         """
         known = self.reliability
-        if not (row.candidate and self._is_used):
-            return Question(row)
-        is_summary = row.task == "summary" and bool(row.context)
-        by_context = is_summary and (known.support > 0 or known.by_context)
-        has_references = (is_summary or row.task == "text") and known.by_reference and bool(row.references)
-        if (by_context or has_references) and self._knows_english_alone:
+        if reason := self._why_not(row):
+            return Question(row, unchecked=reason)
+        is_summary = row.task == "summary"
+        if self._knows_english_alone:
             text = " ".join([*row.references, row.context])
             if not is_english(text):
                 # A text without letters, such as a number, is of no language; that needs no notice.
-                return Question(row, is_foreign=any(map(str.isalpha, text)))
-        by_reference = has_references and any(
+                notices = frozenset({Notice.NOT_ENGLISH} if any(map(str.isalpha, text)) else ())
+                return Question(row, unchecked="not English", notices=notices)
+        by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
         )
-        return Question(row, by_context or (by_reference and is_summary), by_reference)
+        by_context = is_summary and (by_reference or known.support > 0 or known.by_context)
+        unchecked = ""
+        if not (by_reference or (is_summary and known.by_context)):
+            by_which = "this NLI model cannot tell contradictions by the context"
+            unchecked = by_which if is_summary else "far from its references"
+        return Question(row, by_context, by_reference, unchecked)
+
+    def _why_not(self, row: Row) -> str:
+        """Say why a row is not judged at all; "" if it may be."""
+        if not row.candidate:
+            return "blank candidate"
+        if not self._is_used:
+            return "no NLI model"
+        if row.task not in ("summary", "text"):
+            return {"dialogue": "dialogue", "data": "record"}[row.task]
+        if row.task == "summary":
+            return "" if row.context else "no context"
+        if not row.references:
+            return "no reference"
+        return "" if self.reliability.by_reference else "this NLI model cannot tell contradictions"
 
     # Judgements
 
     def judge(self, questions: Sequence[Question], calls: ModelCalls) -> dict[Row, list[Judgement]]:
-        """Judge the first sentences of candidates, of a summary by its context, of a text by its references.
+        """Judge the first statements of candidates, of a summary by its context, of a text by its references.
 
         Args:
             questions: of :meth:`asks`.
@@ -155,78 +182,102 @@ class NliJudge:
         """
         by_context = [one.row for one in questions if one.by_context]
         by_reference = [one.row for one in questions if one.by_reference]
-        rows = dict.fromkeys([*by_context, *by_reference])
-        judged = {row: judged_sentences(row.candidate)[: self._config.max_sentences] for row in rows}
-        premises = choose_premises(
-            [(judged[row], tuple(passages_of(row.context))) for row in by_context]
-            + [(judged[row], row.references) for row in by_reference],
-            self._config.premise_words,
-            calls,
-        )
-        pairs = [
-            list(zip(judged[row], of_row, strict=True))
-            for row, of_row in zip([*by_context, *by_reference], premises, strict=True)
-        ]
-        judgement = self._read([pair for of_row in pairs for pair in of_row], calls)
-        first = dict(zip(by_context, pairs, strict=False))
-        second = dict(zip(by_reference, pairs[len(by_context) :], strict=True))
-        judgements = {}
-        for row in rows:
-            if row not in first:
-                judgements[row] = [judgement[pair] for pair in second[row]]
-                continue
-            others = second.get(row, [None] * len(first[row]))
-            judgements[row] = [
-                judgement[pair]._replace(by_reference=other and judgement[other])
-                for pair, other in zip(first[row], others, strict=True)
-            ]
-        return judgements
-
-    def _read(self, pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
-        """Judge each (sentence, premise); what a premise says word for word needs no model."""
-        said = {pair for pair in pairs if states(pair[1], pair[0])}
-        read = {(sentence, premise): _texts(sentence, premise) for sentence, premise in pairs}
-        entailed = calls.entails(texts for pair, texts in read.items() if pair not in said)
+        first = self._by(by_context, [tuple(passages_of(row.context)) for row in by_context], calls)
+        second = self._by(by_reference, [row.references for row in by_reference], calls)
+        self._acquit(second, calls)
         return {
-            pair: Judgement(*pair, Entailment(1.0, 0.0) if pair in said else entailed[texts])
-            for pair, texts in read.items()
+            row: [
+                one._replace(by_reference=other)
+                for one, other in zip(first[row], second.get(row, [None] * len(first[row])), strict=True)
+            ]
+            if row in first
+            else second[row]
+            for row in dict.fromkeys([*by_context, *by_reference])
         }
+
+    def _by(
+        self, rows: Sequence[Row], sources: Sequence[tuple[str, ...]], calls: ModelCalls
+    ) -> dict[Row, list[Judgement]]:
+        """Judge the statements of each row by its source: the nearest passage of these texts."""
+        judged = [self._judged(row) for row in rows]
+        texts = [[one.sentence for one in of_row] for of_row in judged]
+        premises = choose_premises(list(zip(texts, sources, strict=True)), self._config.premise_words, calls)
+        pairs = [list(zip(*of_row, strict=True)) for of_row in zip(texts, premises, strict=True)]
+        judgements = _read([pair for of_row in pairs for pair in of_row], calls)
+        return {row: [judgements[pair] for pair in of_row] for row, of_row in zip(rows, pairs, strict=True)}
+
+    def _judged(self, row: Row) -> list[Statement]:
+        """Return the statements of a candidate that a model is asked about."""
+        found = statements_of(row.candidate)[: self._config.max_sentences]
+        return [one for one in found if one.kind is Kind.STATEMENT]
+
+    def _acquit(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
+        """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
+        accused = {
+            (row, number): [(one.sentence, (reference,)) for reference in row.references]
+            for row, of_row in judgements.items()
+            for number, one in enumerate(of_row)
+            if one.entailment.contradiction >= MIN_CONTRADICTION and len(row.references) > 1
+        }
+        asked = [([sentence], source) for pairs in accused.values() for sentence, source in pairs]
+        premises = choose_premises(asked, self._config.premise_words, calls)
+        pairs = [(texts[0], premise[0]) for (texts, _), premise in zip(asked, premises, strict=True)]
+        found = iter(map(_read(pairs, calls).__getitem__, pairs))
+        for (row, number), of_sentence in accused.items():
+            best = max((next(found) for _ in of_sentence), key=lambda one: one.entailment.entailment)
+            if best.entailment.entailment >= MIN_ACQUITTAL:
+                judgements[row][number] = best
 
     # What follows
 
     def conclude(self, question: Question, judgements: Sequence[Judgement]) -> Conclusion:
         """Say what follows from the judgements on a row."""
-        row, known, config = question.row, self.reliability, self._config
-        if question.is_foreign:
-            return Conclusion(notices=frozenset({Notice.NOT_ENGLISH}))
+        row, known = question.row, self.reliability
         if not (question.by_context or question.by_reference):
-            return Conclusion()
-        can_contradict = known.by_context or question.by_reference
-        contradicted = self._contradicted(row.task, judgements) if can_contradict else ()
+            return Conclusion(unchecked=question.unchecked, notices=question.notices)
+        everything = statements_of(row.candidate)
+        stated = everything[: self._config.max_sentences]
+        judged = dict(zip((one for one in stated if one.kind is Kind.STATEMENT), judgements, strict=True))
+        contradicted = tuple(
+            verdict for one in stated if (verdict := self._contradiction(one, judged.get(one), question))
+        )
+        denied = {verdict.number for verdict in contradicted}
         support = None
-        if question.by_context and known.support > 0:
-            denied = {verdict.sentence for verdict in contradicted}
+        if question.by_context and known.support > 0 and judged:
             support = fmean(
-                [0.0 if one.sentence in denied else one.entailment.entailment for one in judgements] or [0.0]
+                0.0 if one.number in denied else judgement.entailment.entailment
+                for one, judgement in judged.items()
             )
-        share = len(contradicted) / max(1, len(judgements))
-        if row.task == "summary" and len(sentences(row.context)) == 1:
-            share = 0.0  # It has lost its support, and half of the score would be too much.
-        cut = len(judgements) == config.max_sentences < len(judged_sentences(row.candidate))
-        flags = {Notice.SENTENCES_CUT: cut, Notice.CONTRADICTED: bool(contradicted)}
+        flags = {
+            Notice.SENTENCES_CUT: len(stated) < len(everything),
+            Notice.CONTRADICTED: bool(contradicted),
+            Notice.REFUSAL: any(one.kind is Kind.REFUSAL for one in stated),
+            Notice.FRAGMENT: any(one.kind is Kind.FRAGMENT for one in stated),
+        }
+        unchecked = question.unchecked or ("" if judged or contradicted else "nothing is stated")
         return Conclusion(
             support,
-            share if can_contradict else None,
+            None if unchecked else len(contradicted) / max(1, len(stated)),
             contradicted,
-            self._unsupported(judgements) if support is not None and known.by_context else (),
-            frozenset(notice for notice, flag in flags.items() if flag),
+            self._unsupported(judged) if question.by_context and known.by_context else (),
+            unchecked,
+            question.notices | {notice for notice, flag in flags.items() if flag},
         )
 
-    def _contradicted(self, task: str, judgements: Sequence[Judgement]) -> tuple[Verdict, ...]:
-        verdicts = (self._verdict(one, task) for one in judgements if not is_question(statement(one.sentence)))
-        return tuple(verdict for verdict in verdicts if verdict)
+    def _contradiction(self, one: Statement, judgement: Judgement | None, question: Question) -> Verdict | None:
+        """Return the verdict on a sentence that is contradicted: by a quantity, or by the NLI model."""
+        if one.kind in (Kind.QUESTION, Kind.REFUSAL):
+            return None
+        row = question.row
+        sources = {"context": passages_of(row.context)} if question.by_context else {}
+        if question.by_reference:
+            sources["reference"] = list(row.references)
+        for source, texts in sources.items():
+            if conflict := find_conflict(one.text, texts):
+                return Verdict(one.sentence, None, conflict.premise, source, (conflict.words,), one.number)
+        return self._verdict(judgement, row.task, one.number) if judgement else None
 
-    def _verdict(self, judgement: Judgement, task: str) -> Verdict | None:
+    def _verdict(self, judgement: Judgement, task: str, number: int) -> Verdict | None:
         """Return the verdict on a sentence that is certainly contradicted, by the surer of two premises."""
         asked = {"context" if task == "summary" else "reference": judgement}
         if judgement.by_reference:
@@ -237,17 +288,28 @@ class NliJudge:
         if not certain or min(probabilities.values()) < MIN_SECOND_OPINION:
             return None
         source = max(certain, key=lambda source: probabilities[source])
-        return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source)
+        return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source, number=number)
 
-    def _unsupported(self, judgements: Sequence[Judgement]) -> tuple[Verdict, ...]:
+    def _unsupported(self, judged: Mapping[Statement, Judgement]) -> tuple[Verdict, ...]:
         return tuple(
-            Verdict(one.sentence, one.entailment.entailment, one.premise, "context")
-            for one in judgements
-            if one.entailment.entailment < MAX_ENTAILMENT and not is_question(statement(one.sentence))
+            Verdict(one.sentence, judgement.entailment.entailment, judgement.premise, "context", (), one.number)
+            for one, judgement in judged.items()
+            if judgement.entailment.entailment < MAX_ENTAILMENT
         )
 
 
-def _texts(sentence: str, premise: str) -> tuple[str, str]:
-    """Return premise and hypothesis as the model reads them; marks that both have may be content, and stay."""
-    kept = marks_of(sentence) & marks_of(premise)
-    return plain(premise, kept), statement(sentence, kept)
+def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
+    """Judge each (sentence, premise); what a premise says word for word needs no model."""
+    read = {}
+    for sentence, premise in pairs:
+        # Marks that both have may be content, and stay.
+        kept = marks_of(sentence) & marks_of(premise)
+        read[sentence, premise] = plain(premise, kept), in_notation_of(statement(sentence, kept), premise)
+    said = {
+        (sentence, premise) for sentence, premise in read if states(premise, in_notation_of(sentence, premise))
+    }
+    entailed = calls.entails(texts for pair, texts in read.items() if pair not in said)
+    return {
+        pair: Judgement(*pair, Entailment(1.0, 0.0) if pair in said else entailed[texts])
+        for pair, texts in read.items()
+    }

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import html
 import re
+from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
+from mars_score.models.tagger import ENGLISH, Tagger, find_pipeline
 from mars_score.sentences import sentences
 from mars_score.text import plain_words
 
@@ -165,6 +167,7 @@ _STAR_WITHIN = re.compile(r"(?<=\w)\*{1,3}(?=\w)")
 _DUNDER = re.compile(r"__+")
 _MARKDOWN = re.compile(r"[*_`\[\\]")
 READ = 10_000  # characters of a sentence or passage
+_FRAGMENT_WORDS = 6  # Longer ones without a verb, such as headlines, are judged.
 _MOST_MARKS = 300  # A text with more marks of Markdown is a loop, or no Markdown.
 
 
@@ -251,17 +254,6 @@ def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
     return f"{text[:1].upper()}{text[1:]}." if plain_words(text) else ""
 
 
-def judged_sentences(candidate: str) -> list[str]:
-    """Return the sentences of a candidate that state something; one word beside them ("Thanks!") does not."""
-    parts = [part for line in candidate.splitlines() for part in sentences(_plain_line(line))]
-    words = [len(plain_words(statement(part))) for part in parts]
-    return [part for part, count in zip(parts, words, strict=True) if count and count >= min(2, max(words))]
-
-
-def _plain_line(line: str) -> str:
-    return line if len(line) > READ else plain(line, UNTIL_READ)
-
-
 def is_question(text: str) -> bool:
     """Tell whether a statement, or a sentence, is a question."""
     return bool(_QUESTION.search(text))
@@ -287,3 +279,67 @@ def _said(premise: str) -> frozenset[str]:
 
 def _same(text: str) -> str:
     return " ".join(text.translate(_SHAPES).lower().split()).removesuffix(".")
+
+
+# The statements of a candidate
+
+
+class Kind(Enum):
+    """What a sentence is; only a statement can be supported or contradicted by an NLI model."""
+
+    STATEMENT = "statement"
+    QUESTION = "question"
+    REFUSAL = "refusal"  # says of the text that it does not tell something, or declines to answer
+    FRAGMENT = "fragment"  # has no verb, such as a short answer
+
+
+class Statement(NamedTuple):
+    """A sentence of a candidate that is more than a word to the listener.
+
+    Attributes:
+        number: of the sentence among all of the candidate, from 1.
+        sentence: as the candidate has it, without markup.
+        text: what it states; see :func:`statement`.
+        kind: what it is.
+    """
+
+    number: int
+    sentence: str
+    text: str
+    kind: Kind
+
+
+@lru_cache(maxsize=1024)
+def statements_of(candidate: str) -> tuple[Statement, ...]:
+    """Return the sentences of a candidate that state or ask something, in order.
+
+    One word beside longer sentences ("Thanks!") states nothing.
+    """
+    parts = [part for line in candidate.splitlines() for part in sentences(_plain_line(line))]
+    texts = list(map(statement, parts))
+    counts = [len(plain_words(text)) for text in texts]
+    least = min(2, max(counts, default=0))
+    return tuple(
+        Statement(number, part, text, _kind(text))
+        for number, (part, text, count) in enumerate(zip(parts, texts, counts, strict=True), 1)
+        if count >= max(1, least)
+    )
+
+
+def _plain_line(line: str) -> str:
+    return line if len(line) > READ else plain(line, UNTIL_READ)
+
+
+def _kind(text: str) -> Kind:
+    if is_question(text):
+        return Kind.QUESTION
+    if is_refusal(text):
+        return Kind.REFUSAL
+    return Kind.FRAGMENT if is_fragment(text) else Kind.STATEMENT
+
+
+def is_fragment(text: str) -> bool:
+    """Tell whether a short statement has no verb, by spaCy's pipeline for English; without one none has."""
+    if len(plain_words(text)) > _FRAGMENT_WORDS or find_pipeline(ENGLISH) is None:
+        return False
+    return not any(word.pos in ("VERB", "AUX") for word in Tagger(ENGLISH).tag([text])[text])
