@@ -340,6 +340,7 @@ class RowScore:
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
-            *(tuple(map(Verdict.from_dict, stored[name])) for name in ("contradicted", "unsupported")),
-            stored["unchecked"],
+            contradicted=tuple(map(Verdict.from_dict, stored["contradicted"])),
+            unsupported=tuple(map(Verdict.from_dict, stored["unsupported"])),
+            unchecked=stored["unchecked"],
         )

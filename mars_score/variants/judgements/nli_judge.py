@@ -36,9 +36,7 @@ MIN_SECOND_OPINION = 0.2
 # A sentence of a summary that the context entails with a lower probability is unsupported: of such ones eight of
 # ten are, by a context of any length (the same page). No score depends on it.
 MAX_ENTAILMENT = 0.05
-MIN_ACQUITTAL = (
-    0.5  # A reference that entails a sentence with this probability acquits it of contradicting others.
-)
+MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
 
 
 class Reliability(NamedTuple):
@@ -302,8 +300,7 @@ def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str
     """Judge each (sentence, premise); what a premise says word for word needs no model."""
     read = {}
     for sentence, premise in pairs:
-        # Marks that both have may be content, and stay.
-        kept = marks_of(sentence) & marks_of(premise)
+        kept = marks_of(sentence) & marks_of(premise)  # Marks that both have may be content, and stay.
         read[sentence, premise] = plain(premise, kept), in_notation_of(statement(sentence, kept), premise)
     said = {
         (sentence, premise) for sentence, premise in read if states(premise, in_notation_of(sentence, premise))

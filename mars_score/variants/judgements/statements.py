@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
-from mars_score.models.tagger import ENGLISH, Tagger, find_pipeline
+from mars_score.language import ENGLISH, find_pipeline
+from mars_score.models.tagger import Tagger
 from mars_score.sentences import sentences
 from mars_score.text import plain_words
 
