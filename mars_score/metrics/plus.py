@@ -3,10 +3,10 @@
     score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - .5 F)
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
-S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context of a
-summary supports a sentence, 0 for one that is contradicted. F: share of sentences that the context of a summary,
-or a reference, contradicts, but 0 for a summary whose context is one sentence. The weights w, v and l grow with
-the mean length n of the references; `fast` has l = 0. Only summaries have s.
+S: token recall of the best sample, beyond R. P: share of repeated words, beyond that of the references. E: mean
+probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of sentences
+that the context of a summary, or a reference, contradicts. The weights w, v and l grow with the mean length n of
+the references; `fast` has l = 0. Only summaries have s.
 
 Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features, and
 :mod:`mars_score.variants.judgements.nli_judge` says who is judged by the NLI model, and what follows.
@@ -70,7 +70,9 @@ class PlusConfig:
     context_weight: float = option(0.5, "Largest weight w of the context, for long references.", 0, 1)
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
-    repetition_penalty: float = option(0.3, "Loss of a candidate that only repeats words.", 0, 10)
+    repetition_penalty: float = option(
+        0.3, "Loss of a candidate that only repeats words, as no reference does.", 0, 10
+    )
     support_weight: float = option(0.2, "Largest weight s of the support by the context, in a summary.", 0, 10)
     contradiction_penalty: float = option(
         0.5,
@@ -167,7 +169,8 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     if "references" in names:
         terms.append(Term("references", recall, 1 - w))
     if "sentences" in names:
-        terms.append(Term("sentences", max(features.reference_cosines), w))
+        value = aggregate(features.reference_cosines, config.reference_aggregation)
+        terms.append(Term("sentences", value, w))
     if "context" in names:
         assert features.context_cosine is not None
         terms.append(Term("context", features.context_cosine, w))
@@ -210,8 +213,14 @@ def aggregate(values: Sequence[float], how: Literal["max", "mean"]) -> float:
 
 
 def repetition(row: Row, config: PlusConfig) -> float:
+    """Return the share of repeated words, beyond that of the reference with the largest."""
+    shares = [_repetition(text, row, config) for text in (row.candidate, *row.references)]
+    return max(0.0, shares[0] - max(shares[1:], default=0.0))
+
+
+def _repetition(text: str, row: Row, config: PlusConfig) -> float:
     """Return the share of words that are repeated or, in a dialogue with references, copied from the context."""
-    share = repeated_share(row.candidate, config.word_letters, config.repetition_words)
-    if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= config.copied_words:
-        share = min(1.0, share + copied_share(row.candidate, row.context, config.copied_words))
+    share = repeated_share(text, config.word_letters, config.repetition_words)
+    if row.task == "dialogue" and row.references and len(plain_words(text)) >= config.copied_words:
+        share = min(1.0, share + copied_share(text, row.context, config.copied_words))
     return share
