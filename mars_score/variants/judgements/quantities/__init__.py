@@ -1,0 +1,7 @@
+"""Quantities of texts, read as values: which are equal in another notation, and which differ."""
+
+from mars_score.variants.judgements.quantities.comparison import conflicts, equal, in_notation_of, is_said
+from mars_score.variants.judgements.quantities.quantity import Quantity
+from mars_score.variants.judgements.quantities.recognition import read_quantities
+
+__all__ = ["Quantity", "conflicts", "equal", "in_notation_of", "is_said", "read_quantities"]

@@ -1,0 +1,278 @@
+"""Compare quantities by their values: which are equal, which follow from others, and which differ for certain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+from mars_score.variants.judgements.quantities.quantity import Quantity
+from mars_score.variants.judgements.quantities.recognition import read_quantities
+from mars_score.variants.judgements.quantities.units import CALENDAR, YEAR, same_dimension
+
+_EXACT = 1e-6  # relative: what conversion leaves
+_CONVERTED = 0.02  # A value in another unit is written with few digits, but is not further off than this.
+_ABOUT = 0.03  # "About" covers this much at least, and
+_MOST = 0.1  # this much at most, however round the number is.
+_ROUNDED = 0.02  # "8 billion" may be said of 8.1 without "about".
+_FAR = 1.5  # "More than 3" is not said of 300.
+_NEAR = 1.1  # "Just over" covers this much.
+
+
+def equal(one: Quantity, other: Quantity) -> bool:
+    """Tell whether two quantities have the same value, within the digits that are written; bounds do not count.
+
+    Where a form can be read in several ways, one that agrees suffices.
+    """
+    return any(_equal(*pair) for pair in product(one.readings, other.readings))
+
+
+def _equal(one: Quantity, other: Quantity) -> bool:
+    if one.parts and other.parts:
+        return one.parts == other.parts
+    if not _comparable(one, other):
+        return False
+    if bool(one.parts) != bool(other.parts) and "number" not in (one.dimension, other.dimension):
+        return False
+    return all(
+        abs(a - b) <= _tolerance(one, other, max(abs(a), abs(b)))
+        for a, b in ((one.low, other.low), (one.high, other.high))
+    )
+
+
+def _comparable(one: Quantity, other: Quantity) -> bool:
+    """Tell whether two dimensions are the same or may be: a bare number may be a share or a year."""
+    pair = {one.dimension, other.dimension}
+    if pair == {"number", "share"}:
+        number = one if one.dimension == "number" else other
+        share = other if number is one else one
+        return number.high <= 1 and not number.counted and share.low <= 1
+    return pair == {"number", "year"} or same_dimension(one.dimension, other.dimension)
+
+
+def _tolerance(one: Quantity, other: Quantity, value: float) -> float:
+    exact = value * _EXACT
+    if one.unit.name == other.unit.name or "year" in (one.dimension, other.dimension):
+        return exact
+    calendar = {name in CALENDAR for name in (one.unit.name, other.unit.name)}
+    if one.dimension == "duration" and len(calendar) == 2:  # months and years have no fixed number of days
+        return value * _CONVERTED
+    return max(exact, min(one.error, other.error, value * _CONVERTED))
+
+
+# What follows from others
+
+
+def is_said(quantity: Quantity, others: Sequence[Quantity]) -> bool:
+    """Tell whether a quantity is one of a premise's, or follows from one by rounding or by its bound.
+
+    Args:
+        quantity: of a hypothesis.
+        others: of the premise.
+    """
+    readings = [reading for other in others for reading in other.readings]
+    if quantity.dimension == "pair":
+        numbers = {other.low for other in others if other.dimension == "number"} | {1}
+        if numbers.issuperset(quantity.parts):
+            return True
+    return any(_follows(*pair) for pair in product(quantity.readings, readings)) or _is_derived(quantity, others)
+
+
+def _follows(said: Quantity, known: Quantity) -> bool:
+    if said.dimension in ("date", "year", "weekday", "clock") or known.dimension == "date":
+        return _time_follows(said, known)
+    if _as_bare_number(said, known):
+        return True
+    if said.parts and known.parts:
+        return sorted(said.parts) == sorted(known.parts) or _equal(said, known)
+    if said.dimension == "number" and said.low in known.parts and known.dimension in ("pair", "number"):
+        return True
+    if not _comparable(said, known):
+        return False
+    if _equal(said, known):
+        return not _strict_against(said, known)
+    if said.is_single and not known.is_single:
+        return said.low in (known.low, known.high)
+    return said.is_single and _value_follows(said, known)
+
+
+def _strict_against(said: Quantity, known: Quantity) -> bool:
+    """Tell whether bounds of the same value are opposite: 8 is not more than 8, nor is at least 8 at most 8."""
+    if said.bound in ("", "~"):
+        return known.bound in ("<", ">") and not known.near
+    if known.bound in ("", "~"):
+        return said.bound in ("<", ">") and known.bound == ""
+    return said.bound[0] != known.bound[0]
+
+
+def _value_follows(said: Quantity, known: Quantity) -> bool:
+    value, other = said.low, known.low
+    size = max(abs(value), abs(other))
+    if said.bound in ("", "~"):
+        if said.bound == "~" or known.bound == "~" or known.near or said.near:
+            return abs(value - other) <= _approximate(said, known, size)
+        is_rounder = said.rounding > known.rounding and (
+            said.scale > 1 or said.rounding >= 50 or known.error < said.error
+        )
+        return is_rounder and abs(value - other) <= min(said.rounding, size * _ROUNDED)
+    reach = _NEAR if said.near else _FAR
+    if said.bound[0] == ">":
+        return known.bound[:1] != "<" and value <= other <= value * reach
+    if said.near:
+        return known.bound[:1] != ">" and value / reach <= other <= value
+    return known.bound[:1] != ">" and value / reach <= other <= value
+
+
+def _approximate(said: Quantity, known: Quantity, size: float) -> float:
+    return max(size * _ABOUT, min(max(said.rounding, known.rounding), size * _MOST))
+
+
+def _as_bare_number(said: Quantity, known: Quantity) -> bool:
+    """Tell whether one is the other without its unit, as in "aged 34", "at nine" and "number five"."""
+    for bare, full in ((said, known), (known, said)):
+        if bare.dimension == "number" and full.written == bare.low and bare.is_single and full.is_single:
+            is_age = full.dimension == "duration" and full.unit.name == "year"
+            if (
+                is_age
+                or full.dimension in ("ordinal", "degree")
+                or (full.dimension == "clock" and not full.low % 60)
+            ):
+                return not _strict_against(said, known)
+    is_degree = {said.dimension, known.dimension} == {"degree", "temperature"}
+    is_anniversary = {said.dimension, known.dimension} == {"ordinal", "duration"}
+    if is_anniversary:
+        ordinal, duration = (said, known) if said.dimension == "ordinal" else (known, said)
+        return math.isclose(duration.low / YEAR, ordinal.low, rel_tol=1e-3)
+    return is_degree and said.written == known.written
+
+
+def _time_follows(said: Quantity, known: Quantity) -> bool:
+    if said.dimension == "date" and known.dimension == "date":
+        return all(a in (0, b) for a, b in zip(said.parts, known.parts, strict=True)) or _equal(said, known)
+    if {said.dimension, known.dimension} == {"date", "year"}:
+        date, year = (said, known) if said.dimension == "date" else (known, said)
+        return (
+            bool(date.parts[0])
+            and year.low <= date.parts[0] <= year.high
+            and (said is year or not any(date.parts[1:]))
+        )
+    if not _comparable(said, known) and not _as_bare_number(said, known):
+        return False
+    if said.dimension == "clock" and known.dimension == "number":
+        return _as_bare_number(said, known)
+    if {said.dimension, known.dimension} == {"year", "number"}:
+        return _equal(said, known)
+    if said.is_single and known.is_single:
+        return _equal(said, known) or (
+            said.bound in ("~",) and abs(said.low - known.low) <= (15 if said.dimension == "clock" else 2)
+        )
+    return (said.low <= known.low and known.high <= said.high) or said.low in (known.low, known.high)
+
+
+def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
+    """Tell whether a quantity is the time between two years of a premise, a year counted from one, or the like."""
+    years = [value for other in others if other.dimension == "year" for value in {other.low, other.high}]
+    if quantity.dimension == "duration":
+        length = quantity.low / YEAR
+        return any(math.isclose(abs(a - b), length, rel_tol=0.02) for a in years for b in years if a != b)
+    if quantity.dimension == "year" and quantity.is_single:
+        spans = [other.low / YEAR for other in others if other.dimension == "duration" and other.low >= YEAR]
+        return any(math.isclose(abs(quantity.low - year), span, rel_tol=0.01) for year in years for span in spans)
+    return False
+
+
+# What differs
+
+
+def conflicts(quantity: Quantity, others: Sequence[Quantity]) -> Quantity | None:
+    """Return the quantity of a premise from which one of a hypothesis differs for certain; None if there is none.
+
+    Both are of one dimension and, where they count things, of the same things. Whether both texts speak of the
+    same occasion is for the caller to tell.
+
+    Args:
+        quantity: of a hypothesis.
+        others: of the premise.
+    """
+    if is_said(quantity, others):
+        return None
+    candidates = [other for other in others if _differs(quantity, other)]
+    rivals = [other for other in others if _is_rival(quantity, other)]
+    if not candidates or len(candidates) < len(rivals):  # one of them may be meant
+        return None
+    return min(candidates, key=lambda other: abs(other.low - quantity.low))
+
+
+def _is_rival(quantity: Quantity, other: Quantity) -> bool:
+    if quantity.dimension == other.dimension == "number":
+        return bool(quantity.counted) and quantity.counted == other.counted
+    return any(
+        same_dimension(a.dimension, b.dimension) for a, b in product(quantity.readings, other.readings)
+    ) and ("number" not in (quantity.dimension, other.dimension))
+
+
+def _differs(quantity: Quantity, other: Quantity) -> bool:
+    return _is_rival(quantity, other) and all(
+        _excludes(a, b) for a, b in product(quantity.readings, other.readings)
+    )
+
+
+def _excludes(one: Quantity, other: Quantity) -> bool:
+    """Tell whether two quantities of a dimension cannot both be true of one thing."""
+    if one.dimension == other.dimension == "date":
+        return any(a and b and a != b for a, b in zip(one.parts, other.parts, strict=True))
+    if one.parts or other.parts:
+        return sorted(one.parts) != sorted(other.parts)
+    if not same_dimension(one.dimension, other.dimension):
+        return True
+    (low, high), (least, most) = _interval(one), _interval(other)
+    size = max(abs(one.low), abs(other.low))
+    margin = max(
+        _tolerance(one, other, size),
+        *(_approximate(one, other, size) if "~" in (one.bound, other.bound) else 0,),
+        0,
+    )
+    if not _equal(one, other) and (high < least - margin or most < low - margin):
+        return True
+    return bool(one.bound and other.bound) and _equal(one, other) and _strict_against(one, other)
+
+
+def _interval(quantity: Quantity) -> tuple[float, float]:
+    """Return the values that a quantity leaves open."""
+    if quantity.bound[:1] == ">":
+        return quantity.low + (quantity.error * 1e-3 if quantity.bound == ">" else 0), math.inf
+    if quantity.bound[:1] == "<":
+        return -math.inf, quantity.high - (quantity.error * 1e-3 if quantity.bound == "<" else 0)
+    return quantity.low, quantity.high
+
+
+# In the notation of another text
+
+
+def in_notation_of(hypothesis: str, premise: str) -> str:
+    """Write each quantity of a hypothesis as the premise writes it, where it has one of the same value.
+
+    Quantities that equal none of the premise, and all other words, stay as they are.
+
+    Args:
+        hypothesis: the text to write anew.
+        premise: the text whose notation is taken.
+    """
+    known = read_quantities(premise)
+    parts, at = [], 0
+    for quantity in read_quantities(hypothesis):
+        match = next((other for other in known if _is_same_kind(quantity, other) and equal(quantity, other)), None)
+        if match and not any(other.text.lower() == quantity.text.lower() for other in known):
+            start, end, text = _written(quantity, match, hypothesis)
+            parts += [hypothesis[at:start], text]
+            at = end
+    return "".join([*parts, hypothesis[at:]])
+
+
+def _is_same_kind(one: Quantity, other: Quantity) -> bool:
+    return any(same_dimension(a.dimension, b.dimension) for a, b in product(one.readings, other.readings))
+
+
+def _written(quantity: Quantity, other: Quantity, text: str) -> tuple[int, int, str]:
+    """Return a span of a text and what to write there: a quantity as another is written."""
+    return quantity.start, quantity.end, other.text

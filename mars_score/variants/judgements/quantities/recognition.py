@@ -1,0 +1,211 @@
+"""Read the quantities of an English text. What may be no quantity is left unread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+import regex
+
+from mars_score.variants.judgements.quantities import amounts, times
+from mars_score.variants.judgements.quantities.bounds import bounded
+from mars_score.variants.judgements.quantities.quantity import Quantity
+from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
+from mars_score.variants.judgements.quantities.words import InDigits, either
+
+_Form = tuple[regex.Pattern[str], Callable[[regex.Match[str]], Quantity | None]]
+_TELEPHONES = regex.compile(  # and addresses of the web and of mail
+    r"""(?:https?://|www\.)\S+ | (?<!\S)[^\s@]{1,80}@\S+
+    | (?<![\w.,$\u20ac\u00a3:'\u2019])(?<!\d[ \u00a0\u202f])0\d{2,15}(?:[ -]\d{2,8}){0,6}
+    | \+\d{1,3}[ -]?\(?\d[\d\ ()-]{5,20}\d | \(\d{3}\)\ ?\d{3}[ -]?\d{4} | (?<!\d)\d{3}-\d{4}(?!\d)
+    | (?<!\d)\d{3}[ .-]\d{3}[ .-]\d{4}(?!\d) | (?<!\d)\(?\d{3}\)?\ 0\d{3}(?!\d)""",
+    regex.VERBOSE,
+)
+_NUMBERED = either(
+    r"""version release build v\.? no\. nos\. number item room gate flight bus line route section sec\. chapter
+    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel platform
+    track title paragraph equation eq\. appendix psalm pin code id isbn zip tel\.? phone fax call"""
+)
+_COUNTS = "per ?cent|million|billion|thousand|hundred|people|times|years?|days?|hours?|minutes?|per"
+_IDENTIFIERS = regex.compile(
+    rf"""\b(?i:{_NUMBERED})\ ?\(?\#?\d[\w./-]{{0,20}}+(?!\s?%|[ -](?i:{_COUNTS})\b)
+    | (?<![\w.])\d{{1,9}}(?:\.\d{{1,9}}){{2,9}}[\w-]{{0,20}}
+    | \b(?![A-Z]{{2,3}}\$?\d[\d.,]{{0,15}}(?:m|bn|k|M|B)?\b)[A-Z][A-Za-z]{{0,15}}[-\u2010\u2011]?\d[\w-]{{0,20}}
+    | \b[B-HJ-Z][ -]\d+\b | \b24/7\b | \b9/11\b""",
+    regex.VERBOSE,
+)
+_MARKS = (
+    regex.compile(  # of lists, citations, losses in accounts, margins of error, powers; durations with seconds
+        r"""(?m:^)\s{0,9}\(?\d{1,2}[.)]\s | [(\[](?!(?:1[1-9]|20)\d\d\))\d[\d.,]{0,15}[)\]]
+    | (?<!\d)\d[\d.,]{0,15}\s?\u00b1\s?\d[\d.,]{0,15} | (?<!\d)\d{1,15}(?:\^|\*\*)-?\d+
+    | (?<!\d)\d{1,15}[\u00b9\u00b2\u00b3] | (?<![\d:])\d{1,2}(?::\d\d){2,4}""",
+        regex.VERBOSE,
+    )
+)
+_PHRASES = regex.compile(  # with ordinals that count nothing
+    r"""\b\d{1,3}(?:st|nd|rd|th)[ -](?:to[ -])?last\b | \blast\ but\ (?:one|\d)\b
+    | \b(?:1st|2nd|3rd|4th|first)\ quarters?\b
+    | \b3rd[ -](?:part(?:y|ies)|world|person)\b | \b2nd[ -](?:hand|nature|thoughts?|guess\w*)
+    | \bquarter[- ](?:points?|finals?)\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+
+
+def _no_quantity(match: regex.Match[str]) -> Quantity:
+    return Quantity(match.start(), match.end(), "", 0.0, 0.0)
+
+
+_FORMS: tuple[_Form, ...] = (
+    (_TELEPHONES, _no_quantity),
+    *times.DATES,
+    *times.CLOCKS,
+    *times.YEARS,
+    *((pattern, _no_quantity) for pattern in (_IDENTIFIERS, _MARKS, _PHRASES)),
+    *amounts.SHARES,
+    *amounts.AMOUNTS,
+    *times.NAMES,
+)
+
+
+@lru_cache(maxsize=4096)
+def read_quantities(text: str) -> tuple[Quantity, ...]:
+    """Read the quantities of an English text, in the order in which they stand."""
+    if not _MAY_HAVE.search(text):
+        return ()
+    found = sorted(_found(InDigits(text), text), key=lambda quantity: quantity.start)
+    return tuple(bounded(quantity, text) for quantity in _joined(found, text))
+
+
+_MAY_HAVE = re.compile(r"\w")
+
+
+def _found(digits: InDigits, original: str) -> Iterable[Quantity]:
+    """Yield the quantities one by one: of forms that overlap the first stands."""
+    claimed = bytearray(len(digits.text))
+    for pattern, read in _FORMS:
+        at = 0
+        while match := pattern.search(digits.text, at):
+            quantity = None if claimed[match.start()] else read(match)
+            at = max(quantity.end if quantity else 0, match.start() + 1)
+            if not quantity or any(claimed[quantity.start : quantity.end]):
+                continue
+            claimed[quantity.start : quantity.end] = b"\1" * (quantity.end - quantity.start)
+            if quantity.text:
+                yield _at(quantity, original, *digits.original_span(quantity.start, quantity.end))
+
+
+def _at(quantity: Quantity, text: str, start: int, end: int) -> Quantity:
+    also = tuple(replace(one, start=start, end=end, text=text[start:end]) for one in quantity.also)
+    return replace(quantity, start=start, end=end, text=text[start:end], also=also)
+
+
+# Quantities of several numbers
+
+_RANGE = re.compile(r"\s?[-\u2010-\u2015\u2212]\s?|\s+to\s+|-to-|\s+or\s+|\s+and\s+")
+_BETWEEN = re.compile(r"\bbetween $", re.IGNORECASE)
+_FROM = re.compile(r"\bfrom (?:about |around )?$", re.IGNORECASE)
+_COMPOUND = re.compile(r"\s|\s?,?\s?and\s|,\s")
+
+
+def _joined(found: list[Quantity], text: str) -> list[Quantity]:
+    """Join the parts of ranges, scores and compounds such as "1 h 30 min"."""
+    joined: list[Quantity] = []
+    for quantity in found:
+        one = _join(joined[-1], quantity, text) if joined else None
+        if one is None:
+            joined.append(quantity)
+        else:
+            joined[-1:] = one
+    return joined
+
+
+def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None:
+    """Return what two neighbours are together; None if they stand apart."""
+    between = text[first.end : second.start]
+    if len(between) > 6 or not first.is_single or not second.is_single:
+        return None
+    if _COMPOUND.fullmatch(between) and (total := _compound(first, second, between, text)):
+        return [total]
+    if not _RANGE.fullmatch(between):
+        return None
+    word = between.strip(" -").lower()
+    start = first.start
+    if word == "and":
+        before = _BETWEEN.search(text, max(0, start - 8), start)
+        if not before:
+            return None
+        start = before.start()
+    return _range(first, second, word, start, text)
+
+
+def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) -> list[Quantity] | None:
+    """Return the range or the score of two quantities, or both in one unit; None if they are not related."""
+    span = (start, second.end, text[start : second.end])
+    if first.dimension == "year" and second.dimension in ("number", "year") and second.written < 100 and not word:
+        last = first.low - first.low % 100 + second.written
+        return [_ranged(first, first.low, last, span)] if last > first.low else None
+    pair = _in_one_unit(first, second)
+    if not pair:
+        return None
+    low, high = pair
+    are_numbers = low.dimension == "number" and low.low.is_integer() and high.low.is_integer()
+    parts = (int(low.low), int(high.low)) if are_numbers and word not in ("and", "or") else ()
+    is_change = word == "to" and first.dimension != "number" and _FROM.search(text, max(0, start - 12), start)
+    if low.low < high.low and not is_change:
+        return [replace(_ranged(high, low.low, high.low, span), parts=parts)]
+    return [amounts.pair(*span, parts)] if len(parts) == 2 else [low, high]
+
+
+_UNITLESS = ("date", "clock", "ordinal", "weekday", "pair")
+
+
+def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity] | None:
+    """Give a bare number the unit, or the million, of the other; None if they measure different things."""
+    kinds = first.dimension, second.dimension
+    if kinds[0] != "number" and first.unit.name != second.unit.name and kinds[1] != "number":
+        return None
+    if kinds[0] != kinds[1] and ("number" not in kinds or kinds[0] in _UNITLESS or kinds[1] in _UNITLESS):
+        return None
+    if kinds[0] == "number" != kinds[1]:
+        scale = second.scale if first.scale == 1 else 1.0
+        return (
+            first.in_unit(second.unit, scale) if kinds[1] != "year" else replace(first, unit=second.unit)
+        ), second
+    if kinds[1] == "number" != kinds[0]:
+        if not kinds[0].startswith("money"):
+            return None
+        second = second.in_unit(first.unit)
+    return first.in_unit(first.unit, second.scale if first.scale == 1 else 1.0), second
+
+
+def _ranged(quantity: Quantity, low: float, high: float, span: tuple[int, int, str]) -> Quantity:
+    return replace(quantity, start=span[0], end=span[1], text=span[2], low=low, high=high, also=())
+
+
+def _compound(first: Quantity, second: Quantity, between: str, text: str) -> Quantity | None:
+    """Return the sum of a quantity and of one of a smaller unit; None if they are no sum."""
+    is_money = first.dimension.startswith("money") and first.text[-1:].isalpha()
+    if (
+        is_money
+        and second.dimension == "number"
+        and between == " "
+        and 10 <= second.written < 100
+        and not second.counted
+    ):
+        second = replace(second, low=second.written / 100, unit=first.unit._replace(factor=0.01))
+    elif first.unit.name == "foot" and second.dimension == "number" and between == " " and not second.counted:
+        second = second.in_unit(unit_of("inch") or NO_UNIT)
+    elif first.dimension != second.dimension and not (is_money and second.unit.name in ("cent", "penny", "pence")):
+        return None
+    factor, smaller = first.unit.factor, second.unit.factor
+    if first.dimension not in ("duration", "length", "mass") and not is_money:
+        return None
+    if not smaller < factor or second.low >= factor * 1.0001 or not first.written.is_integer():
+        return None
+    low = first.low + second.low
+    return replace(
+        first, end=second.end, text=text[first.start : second.end], low=low, high=low, written=low / factor,
+        error=second.error, rounding=second.error, also=(),
+    )  # fmt: skip

@@ -1,0 +1,209 @@
+"""Forms of dates, years, weekdays and times of day, over a text whose numbers are in digits."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import replace
+
+import regex
+
+from mars_score.variants.judgements.quantities.quantity import Quantity
+from mars_score.variants.judgements.quantities.units import Unit
+
+DATE, YEAR, WEEKDAY, CLOCK = (Unit("", name, 1.0) for name in ("date", "year", "weekday", "clock"))
+_MONTHS = {
+    name.lower(): number
+    for names in (calendar.month_name, calendar.month_abbr)
+    for number, name in enumerate(names)
+    if name
+} | {"sept": 9}
+_WEEKDAYS = {
+    name.lower(): number
+    for names in (calendar.day_name, calendar.day_abbr)
+    for number, name in enumerate(names, 1)
+} | {"tues": 2, "thur": 4, "thurs": 4}
+_OTHER_WORDS = frozenset(
+    ["may", "march", "mar", "april", "june", "august", "jan", "dec"]
+)  # verbs, names and a decision's "dec"
+_MONTH = f"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
+_FREE = r"(?<![\w#\u00a7^_=/\\.@,:-])"  # where a date or time may begin
+_PERCENT = r"\s?%|\s?per ?cent\b"
+_SCALE = "hundred|thousand|million|billion|trillion|dozen"
+_YEAR = r"(?P<year>1[1-9]\d\d|20\d\d)(?![\d,]*\d)"
+_DATES = [
+    regex.compile(
+        rf"{_FREE}(?P<day>\d\d?)(?:st|nd|rd|th)?(?:\ of)?\ {_MONTH}\b\.?(?:,?\ {_YEAR})?", regex.I | regex.X
+    ),
+    regex.compile(
+        rf"\b{_MONTH}\b\.?\ (?:the\ )?(?P<day>\d\d?)(?:st|nd|rd|th)?(?!\w|[:.,%]\d|%)(?:(?:,|,?\ of)?\ {_YEAR})?",
+        regex.I | regex.X,
+    ),
+    regex.compile(rf"\b{_MONTH}\b\.?,?\ (?:of\ )?{_YEAR}", regex.I | regex.X),
+    regex.compile(r"(?<![\w-])(?P<year>[12]\d{3})-(?P<number>\d\d)-(?P<day>\d\d)(?![\w-]*\d)"),
+    regex.compile(
+        r"(?<![\w./-])(?P<day>\d\d?)(?P<dot>[./-])(?P<number>\d\d?)(?P=dot)(?P<year>(?:19|20)?\d\d)(?![\w/-]|\.\d)"
+    ),
+]
+_MONTH_ALONE = regex.compile(
+    rf"(?:\b(?:in|since|until|till|of|by|last|next|this|every|early|late|mid|from|to|between|during)[ -]\K"
+    rf"|\b(?P<unsure>))"
+    rf"{_MONTH}\b(?P<point>\.)?",
+    regex.IGNORECASE,
+)
+_WEEKDAY = regex.compile(
+    rf"(?:\b(?:on|by|until|till|next|last|every|from|to|since|this|and|or)[ ]\K|\b(?P<unsure>))"
+    rf"(?P<day>{'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})s?\b(?P<point>\.)?",
+    regex.IGNORECASE,
+)
+_DAYTIME = (
+    r"(?:\s?(?P<half>[ap])(?:\.\s?m\.|\.?m\b)|(?:\ o['\u2019]?clock)?"
+    r"(?:\ in\ the\ (?P<part>morning|afternoon|evening)|\ at\ (?P<part>night))|\ o['\u2019]?clock\b)"
+)
+_CLOCKS = [
+    regex.compile(
+        rf"""{_FREE}(?P<hour>[01]?\d|2[0-4])(?P<sign>[:.])(?P<minute>[0-5]\d)
+        (?!\d|[:.,/]\d|\ (?:each|apiece|per)\b)(?P<daytime>{_DAYTIME})?""",
+        regex.I | regex.X,
+    ),
+    regex.compile(
+        rf"""(?:(?<=\b(?:at|until|till|by|about|around|after|before|is|was|,)\ )(?P<count>5|10|20|25)
+        |\b(?:a\ )?(?P<count>half|quarter)|(?<!\w)(?P<count>\d\d?)\ minutes)\ (?P<way>past|to)\ (?P<hour>1?\d)
+        (?![.,:]?\d|{_PERCENT}|\ (?:{_SCALE}))(?P<daytime>{_DAYTIME})?""",
+        regex.I | regex.X,
+    ),
+    regex.compile(rf"{_FREE}(?P<hour>1?\d|2[0-4])(?P<daytime>{_DAYTIME})", regex.I | regex.X),
+    regex.compile(r"\b(?:12\ )?(?P<name>noon|midday|midnight)\b", regex.I | regex.X),
+]
+_AT = re.compile(r"\b(?:at|from|until|till|by|before|after)\s$", re.IGNORECASE)
+_TENS = {
+    "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80,
+    "nineties": 90,
+}  # fmt: skip
+_ERA = regex.compile(
+    rf"""(?:\b(?P<when>early|mid|late|(?:the\ )?(?:end|beginning|start)\ of)[ -](?:the\ )?)?
+    (?:(?<!\w)(?P<century>\d\d?)(?:st|nd|rd|th)[ -]century
+    |(?<!\w)(?P<year>1[1-9]\d0|20\d0|['\u2019][2-9]0)['\u2019]?s\b
+    |(?<!\w)(?P<hundreds>1[1-9]|20)[ -](?P<tens>{"|".join(_TENS)})\b
+    |(?<=\bthe[ -](?:early[ -]|mid[ -]|late[ -])?)(?P<tens>{"|".join(_TENS)})\b)""",
+    regex.I | regex.X,
+)
+_THIRDS = {"early": (0, 5), "start": (0, 4), "beginning": (0, 4), "mid": (3, 8), "late": (5, 10), "end": (6, 10)}
+_SHORT_YEAR = regex.compile(r"(?<!\w)['\u2019](?P<year>\d\d)(?!\w|['\u2019])")
+
+
+def _at(match: regex.Match[str], value: float, high: float | None = None, **fields: object) -> Quantity:
+    start, end = match.span()
+    return Quantity(start, end, match[0], value, value if high is None else high, **fields)  # type: ignore[arg-type]
+
+
+def _year(text: str) -> int:
+    """Read a year of four or two digits; of two, the nearest to the year 2000 or so."""
+    year = int(text)
+    return year if len(text) == 4 else year + (2000 if year < 50 else 1900)
+
+
+def _date(match: regex.Match[str]) -> Quantity | None:
+    fields = match.groupdict()
+    name = (fields.get("month") or "").lower()
+    day, year = int(fields.get("day") or 0), _year(fields["year"]) if fields["year"] else 0
+    if (
+        name in _OTHER_WORDS
+        and not year
+        and match["month"].islower()
+        and not re.search(r"\d(?:st|nd|rd|th)", match[0])
+    ):
+        return None
+    month = _MONTHS[name] if name else int(fields["number"])
+    readings = [(year, month, day)]
+    if fields.get("dot"):
+        readings.append((year, day, month))  # American, the month first
+    found = [
+        _at(match, year, unit=DATE, parts=parts)
+        for parts in dict.fromkeys(readings)
+        if parts[1] <= 12 and parts[2] <= 31
+    ]
+    if not found or (match["year"] or "0000").isdigit() is False:
+        return None
+    return _with_readings(found)
+
+
+def _with_readings(found: list[Quantity]) -> Quantity:
+    first, *others = found
+    return replace(first, also=tuple(others))
+
+
+def _month(match: regex.Match[str]) -> Quantity | None:
+    name = match["month"].lower()
+    is_name = len(name) > 3 and name not in _OTHER_WORDS and name != "sept"
+    if match["month"].islower() and name in _OTHER_WORDS:
+        return None
+    if match["unsure"] is not None and not is_name and not (match["point"] and name != "may"):
+        return None
+    return _at(match, 0, unit=DATE, parts=(0, _MONTHS[name], 0))
+
+
+def _weekday(match: regex.Match[str]) -> Quantity | None:
+    name = match["day"].lower()
+    is_short = not name.endswith("day")
+    if is_short and (match["day"].islower() or (match["unsure"] is not None and not match["point"])):
+        return None
+    quantity = _at(match, _WEEKDAYS[name], unit=WEEKDAY)
+    return quantity if is_short or not match["point"] else _cut(quantity, 1)
+
+
+def _cut(quantity: Quantity, length: int) -> Quantity:
+    """Leave the full stop of a sentence out."""
+    return replace(quantity, end=quantity.end - length, text=quantity.text[:-length])
+
+
+def _clock(match: regex.Match[str]) -> Quantity | None:
+    fields = match.groupdict()
+    if name := fields.get("name"):
+        return _at(match, 0 if name.lower() == "midnight" else 720, unit=CLOCK, written=12)
+    hour, minute = int(match["hour"]), int(fields.get("minute") or 0)
+    if fields.get("sign") == "." and not match["daytime"] and not _AT.search(match.string, 0, match.start()):
+        return None
+    if way := fields.get("way"):
+        count = {"half": 30, "quarter": 15}.get(match["count"].lower()) or int(match["count"])
+        if hour > 12 or (way.lower() == "to" and match["count"].lower() == "half"):
+            return None
+        hour, minute = (hour, count) if way.lower() == "past" else ((hour - 2) % 12 + 1, 60 - count)
+    half = (fields.get("half") or "").lower() or _half(fields.get("part"), hour)
+    if half and hour <= 12:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    value = hour % 24 * 60 + minute
+    is_either = not half and 1 <= hour <= 12 and not match["hour"].startswith("0")
+    also = (_at(match, (value + 720) % 1440, unit=CLOCK, written=hour),) if is_either else ()
+    return _at(match, value, unit=CLOCK, written=hour, also=also)
+
+
+def _half(part: str | None, hour: int) -> str:
+    """Return the half of the day, "a" or "p", of a part of the day; "" where there is none."""
+    if part and part.lower() == "night":
+        return "p" if 6 <= hour < 12 else "a"
+    return {"morning": "a", "afternoon": "p", "evening": "p"}.get((part or "").lower(), "")
+
+
+def _era(match: regex.Match[str]) -> Quantity:
+    """Read a century or a decade, or a third of it."""
+    if match["century"]:
+        first, length = (int(match["century"]) - 1) * 100, 100
+    elif match["year"]:
+        first = _year(match["year"].lstrip("'\u2019"))
+        length = 100 if first % 100 == 0 and first != 2000 else 10
+    else:
+        first, length = int(match["hundreds"] or 19) * 100 + _TENS[match["tens"].lower()], 10
+    when = (match["when"] or "").lower()
+    low, high = next((share for word, share in _THIRDS.items() if word in when), (0, 10))
+    return _at(match, first + length * low // 10, first + length * high // 10 - 1, unit=YEAR)
+
+
+def _short_year(match: regex.Match[str]) -> Quantity:
+    return _at(match, _year(match["year"]), unit=YEAR)
+
+
+DATES = tuple((pattern, _date) for pattern in _DATES)
+CLOCKS = tuple((pattern, _clock) for pattern in _CLOCKS)
+YEARS = ((_ERA, _era), (_SHORT_YEAR, _short_year))
+NAMES = ((_MONTH_ALONE, _month), (_WEEKDAY, _weekday))  # of months and days, without a number

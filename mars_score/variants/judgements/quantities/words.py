@@ -1,0 +1,83 @@
+"""Words of numbers as digits: "thirty-four", "the second of June", "nineteen seventy-four"."""
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+
+import regex
+from text_to_num import alpha2digit
+
+
+def either(words: str) -> str:
+    """Return the pattern of any of some words, which stand between spaces."""
+    return "|".join(words.split())
+
+
+_SMALL = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
+    "|eighteen|nineteen"
+)
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_SCALES = "hundred|thousand|million|billion|trillion"
+_NTH = (
+    "first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|thirteenth|fourteenth|fifteenth"
+    "|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth|fortieth|fiftieth|sixtieth|seventieth|eightieth"
+    "|ninetieth|hundredth|thousandth"
+)
+_CARDINAL = rf"(?:{_SMALL}|{_TENS}|{_SCALES})"
+# "second" is a time behind a number, "per" and, but for a noun behind it, "a".
+_NOT_BEHIND_NTH = either("of in and or at on to later after before with from for by so as than is was")
+_SECOND = (
+    rf"(?<!\b(?:{_SMALL}|{_TENS}|{_SCALES}|per|half a|split|\d)[ -])(?<!\ba )second\b"
+    rf"|(?<=\ba )second(?= (?!(?:{_NOT_BEHIND_NTH})\b)[a-z])"
+)
+_NUMBER = regex.compile(
+    rf"(?<![\w-])(?:(?:{_SMALL}|{_TENS})|(?<!\b(?:half|of) )an? (?=(?:{_SCALES})\b)(?:{_SCALES}))\b"
+    rf"(?:(?:[ -]|(?<=\b(?:{_SCALES})) and ){_CARDINAL}\b)*"
+    rf"(?:(?:(?<=\b(?:{_TENS}|{_SCALES}))[ -]|(?<=\b(?:{_SCALES})) and )(?:{_NTH})\b|(?<=\b(?:{_TENS}))-second\b)?"
+    rf"|(?<![\w-])(?:(?:{_NTH})\b|{_SECOND})",
+    regex.IGNORECASE,
+)
+_YEAR = re.compile(r"(1[1-9]|20) (\d\d)")
+_ONE = re.compile(rf"(?: to |-to-| or |-| and )(?:\d|{_SMALL}|{_TENS})", re.IGNORECASE)
+
+
+class InDigits:
+    """A text with its words of numbers as digits.
+
+    Attributes:
+        text: the text with digits.
+    """
+
+    def __init__(self, original: str) -> None:
+        """Write the numbers of a text in digits."""
+        parts, at, length = [], 0, 0
+        self._changes = [(0, 0, 0, 0)]  # begin and end in the new text, begin and end in the original
+        for match in _NUMBER.finditer(original):
+            if match[0].lower() == "one" and not _ONE.match(original, match.end()):
+                continue  # mostly a pronoun
+            if digits := in_digits(match[0]):
+                parts += [original[at : match.start()], digits]
+                length += match.start() - at
+                self._changes.append((length, length + len(digits), match.start(), match.end()))
+                length, at = length + len(digits), match.end()
+        self.text = "".join([*parts, original[at:]])
+
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a span of the new text stood in the original."""
+        _, after, stood, behind = self._change(start)
+        first = stood if start < after else behind + start - after
+        _, after, _, behind = self._change(end - 1)
+        return first, behind if end <= after else behind + end - after
+
+    def _change(self, at: int) -> tuple[int, int, int, int]:
+        return self._changes[bisect_right(self._changes, at, key=lambda change: change[0]) - 1]
+
+
+@lru_cache(maxsize=4096)
+def in_digits(words: str) -> str | None:
+    """Write a number, an ordinal or a year in digits; None if the words are several numbers."""
+    digits = str(alpha2digit(re.sub(r"^an? ", "one ", words.lower()), "en", 0))
+    if year := _YEAR.fullmatch(digits):
+        return year[1] + year[2]
+    return digits if re.fullmatch(r"\d+(?:st|nd|rd|th)?", digits) else None
