@@ -1,0 +1,237 @@
+"""Misspellings: a word that is no word or name, but nearly one of the premise, is read as that word.
+
+What a text says must not change, so a word is left where it may be meant: if a dictionary or a list of frequent
+words has it, if it is short or a code, or if it differs from the premise's word as an inflected or derived word
+does. English only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from rapidfuzz.distance import OSA, Postfix, Prefix
+
+from mars_score.text import is_english
+
+SHORTEST = 4  # letters of a misspelling: most shorter strings are words, names or codes
+LONGEST = 30  # A longer run of letters is no word.
+SHORTEST_SEEN = 5  # letters of a misspelling that people are known to write: it may be a word of another language
+SHORTEST_NAME = 6  # letters of one with a capital: it may be another name
+# People write a misspelling less often than the word, by this power of ten: "aquired" stands for "acquired", but
+# "texting" not for "testing".
+RARER = 3.0
+KNOWN_NAME = 4.0  # power of ten of the frequency in 1e9 words that the word for a misspelling with a capital has
+
+_PART = r"[^\W\d_]+"
+# Words with their hyphens, not within addresses, paths and codes; a possessive ending stays outside.
+_WORD = re.compile(
+    rf"(?<![\w@#/\\.'\u2019-]){_PART}(?:-{_PART})*(?=['\u2019](?:s\b|\W|$)|(?![\w@/\\'\u2019]|[.-]\w))"
+)
+_PARTS = re.compile(_PART)
+_LETTERS = re.compile(r"[a-z]+(?![\w-])")
+# A zero or a one within a word: text recognition takes "o", "l" and "i" for them.
+_DIGIT = re.compile(r"(?<![\w-])([A-Za-z]?[a-z]+)([01])([a-z]+)(?![\w-])")
+_LETTERS_OF_DIGITS = {"0": "o", "1": "li"}
+_LOOKS_LIKE = (("rn", "m"), ("m", "rn"), ("vv", "w"), ("cl", "d"))  # to text recognition
+# Ends in which forms and derivations of a word differ, and first letters of prefixes (de-, re-, in-, un-, a-).
+_ENDING = re.compile(r"(?:[srdn]|rs|y|i[sz]e|is[mt]s?|ings?|[aeio])?")
+_PREFIXES = frozenset(("", *"aebcdiru"))
+# Before a word of its own, these may state something else with a hyphen: re-sign, un-ionised, co-op.
+_HYPHENATED = re.compile(
+    "a|anti|be|bi|co|counter|de|dis|down|ex|extra|fore|il|im|in|inter|ir|micro|mid|mini|mis|multi|non|off|on|out"
+    "|over|post|pre|pro|re|self|semi|sub|super|tele|trans|tri|ultra|un|under|up",
+    re.IGNORECASE,
+)
+
+_LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")  # whose words English texts often have
+
+Known = Callable[[str], bool]
+Frequency = Callable[[str], float]
+
+
+class _Premise(NamedTuple):
+    """Words of a premise.
+
+    Attributes:
+        words: by the lower-cased form, as they are written; in lower case if they occur so.
+        pairs: two neighbours, by the two run together.
+        shortened: lower-cased words, by what is left of them without one letter.
+    """
+
+    words: Mapping[str, str]
+    pairs: Mapping[str, str]
+    shortened: Mapping[str, Sequence[str]]
+
+
+class Lexicon(NamedTuple):
+    """What is known of English words.
+
+    Attributes:
+        is_word: tells whether a lower-cased string is a word of a dictionary.
+        frequency: returns the power of ten of a string's frequency in 1e9 words; 0.0: it does not occur.
+        is_foreign: tells whether a lower-cased string is a frequent word of another language.
+    """
+
+    is_word: Known
+    frequency: Frequency
+    is_foreign: Known
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Return the dictionary of simplemma and the frequencies of wordfreq."""
+    from simplemma import is_known
+    from wordfreq import get_frequency_dict
+
+    frequencies = get_frequency_dict("en", wordlist="best")
+
+    def is_word(word: str) -> bool:
+        return is_known(word, lang="en")
+
+    def frequency(word: str) -> float:
+        share = frequencies.get(word)
+        return math.log10(share * 1e9) if share else 0.0
+
+    def is_foreign(word: str) -> bool:
+        return any(word in get_frequency_dict(language, wordlist="small") for language in _LANGUAGES)
+
+    return Lexicon(is_word, frequency, is_foreign)
+
+
+@lru_cache(maxsize=4096)
+def corrected(hypothesis: str, premise: str) -> str:
+    """Return a hypothesis with its misspellings of words of the premise replaced by these words.
+
+    A misspelling is at an edit distance of one (a letter left out, put in or exchanged, or two swapped), is two
+    words run together or one split, has a hyphen within, or is a mistake of text recognition.
+    """
+    known = lexicon()
+    read = _read(premise)
+
+    def word(match: re.Match[str]) -> str:
+        return _corrected_word(match[0], read, known)
+
+    def digit(match: re.Match[str]) -> str:
+        found = (match[1] + letter + match[3] for letter in _LETTERS_OF_DIGITS[match[2]])
+        return next(
+            (text for text in found if len(text) >= SHORTEST_SEEN and text.lower() in read.words), match[0]
+        )
+
+    text = _joined(_DIGIT.sub(digit, _WORD.sub(word, hypothesis)), read, known)
+    return text if text == hypothesis or is_english(premise) else hypothesis
+
+
+@lru_cache(maxsize=256)
+def _read(premise: str) -> _Premise:
+    words: dict[str, str] = {}
+    pairs: dict[str, str] = {}
+    found = [part for word in _WORD.finditer(premise) for part in _PARTS.finditer(premise, *word.span())]
+    for match in found:
+        lower = match[0].lower()
+        if words.get(lower, "A") != lower:  # The lower-case form, if there is one.
+            words[lower] = match[0]
+    for first, second in pairwise(found):
+        if premise[first.end() : second.start()] == " ":
+            pairs.setdefault((first[0] + second[0]).lower(), f"{first[0]} {second[0]}")
+    shortened = defaultdict(list)
+    for word in words:
+        for left in _shortened(word):
+            shortened[left].append(word)
+    return _Premise(words, pairs, shortened)
+
+
+def _shortened(word: str) -> Iterator[str]:
+    """Return a word and what is left without one letter; strings at an edit distance of one share one of these."""
+    if SHORTEST - 1 <= len(word) <= LONGEST:
+        yield word
+        yield from {word[:place] + word[place + 1 :] for place in range(len(word))}
+
+
+def _corrected_word(word: str, premise: _Premise, known: Lexicon) -> str:
+    parts = word.split("-")
+    if len(parts) == 1:
+        return _nearest(word, premise, known) or word
+    solid = "".join(parts)
+    if solid.lower() in premise.words and not (
+        _HYPHENATED.fullmatch(parts[0])
+        and all(known.is_word(part) or known.frequency(part) for part in word.lower().split("-"))
+    ):
+        return _as_cased(premise.words[solid.lower()], word)
+    return "-".join(_nearest(part, premise, known) or part for part in parts)
+
+
+def _nearest(word: str, premise: _Premise, known: Lexicon) -> str | None:
+    """Return the word or the two words of the premise that a misspelling stands for, as they are to be written."""
+    lower = word.lower()
+    is_lower = word == lower
+    if (
+        len(word) < SHORTEST
+        or lower in premise.words
+        or not word.isascii()
+        or word[1:] != lower[1:]
+        or known.is_word(lower)
+    ):
+        return None
+    if is_lower and lower in premise.pairs:
+        return premise.pairs[lower]
+    similar = {other for left in _shortened(lower) for other in premise.shortened.get(left, ())}
+    near = [other for other in sorted(similar) if OSA.distance(lower, other, score_cutoff=1) == 1]
+    near = near or [read for pair in _LOOKS_LIKE if (read := lower.replace(*pair, 1)) in premise.words]
+    if len(near) != 1 or not _is_misspelt(lower, near[0], is_lower, known):
+        return None
+    return _as_cased(premise.words[near[0]], word)
+
+
+def _is_misspelt(word: str, meant: str, is_lower: bool, known: Lexicon) -> bool:
+    """Tell whether a string, lower-cased, that no dictionary has, can only be a misspelling of a word."""
+    if not known.is_word(meant) or _is_derived(word, meant) or known.is_foreign(word):
+        return False
+    frequency, of_meant = known.frequency(word), known.frequency(meant)
+    if not is_lower:
+        return len(word) >= SHORTEST_NAME and word[0] == meant[0] and not frequency and of_meant >= KNOWN_NAME
+    if not frequency:
+        return True
+    return len(word) >= SHORTEST_SEEN and word[0] == meant[0] and of_meant - frequency >= RARER
+
+
+def _is_derived(word: str, meant: str) -> bool:
+    """Tell whether a string may be a form or a derivation of the word that it is nearly, by its end or prefix."""
+    same = Prefix.similarity(word, meant)
+    end, meant_end = word[same:], meant[same:]
+    if end and word[same - 1 : same] == end[0] and end[1:] == meant_end:  # A doubled letter is a slip.
+        return False
+    if _ENDING.fullmatch(end) and _ENDING.fullmatch(meant_end):
+        return bool(end) or meant_end in ("s", "y")  # "subword" of "subwords", but not "coffe" of "coffee"
+    same = Postfix.similarity(word, meant)
+    return {word[: len(word) - same], meant[: len(meant) - same]} <= _PREFIXES
+
+
+def _joined(text: str, premise: _Premise, known: Lexicon) -> str:
+    """Join two pieces of a word of the premise, in lower case, of which one is no word by itself."""
+    pieces: list[str] = []
+    for second in text.split(" "):
+        first = pieces[-1] if pieces else ""
+        letters = _LETTERS.match(second)
+        whole = first + letters[0] if letters else ""
+        if (
+            whole in premise.words
+            and first.isalpha()
+            and whole not in premise.pairs
+            and known.is_word(whole)
+            and not (known.is_word(first) and known.is_word(whole[len(first) :]))
+        ):
+            pieces[-1] = first + second
+        else:
+            pieces.append(second)
+    return " ".join(pieces)
+
+
+def _as_cased(word: str, like: str) -> str:
+    """Write a word of the premise with a capital where the misspelling has one."""
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word
