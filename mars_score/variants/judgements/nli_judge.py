@@ -13,6 +13,7 @@ from mars_score.text import is_english, passages_of
 from mars_score.variants.judgements.conflicts import find_conflict
 from mars_score.variants.judgements.premises import choose_premises
 from mars_score.variants.judgements.quantities import in_notation_of
+from mars_score.variants.judgements.spelling import corrected, leniently_corrected
 from mars_score.variants.judgements.statements import (
     Kind,
     Statement,
@@ -182,7 +183,9 @@ class NliJudge:
         by_reference = [one.row for one in questions if one.by_reference]
         first = self._by(by_context, [tuple(passages_of(row.context)) for row in by_context], calls)
         second = self._by(by_reference, [row.references for row in by_reference], calls)
-        self._acquit(second, calls)
+        self._ask_other_references(second, calls)
+        for judgements in (first, second):
+            self._read_leniently(judgements, calls)
         return {
             row: [
                 one._replace(by_reference=other)
@@ -209,22 +212,38 @@ class NliJudge:
         found = statements_of(row.candidate)[: self._config.max_sentences]
         return [one for one in found if one.kind is Kind.STATEMENT]
 
-    def _acquit(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
+    def _ask_other_references(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
         """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
         accused = {
-            (row, number): [(one.sentence, (reference,)) for reference in row.references]
-            for row, of_row in judgements.items()
-            for number, one in enumerate(of_row)
-            if one.entailment.contradiction >= MIN_CONTRADICTION and len(row.references) > 1
+            (row, number): [([one.sentence], (reference,)) for reference in row.references]
+            for row, number, one in _accused(judgements)
+            if len(row.references) > 1
         }
-        asked = [([sentence], source) for pairs in accused.values() for sentence, source in pairs]
+        asked = [one for of_sentence in accused.values() for one in of_sentence]
         premises = choose_premises(asked, self._config.premise_words, calls)
-        pairs = [(texts[0], premise[0]) for (texts, _), premise in zip(asked, premises, strict=True)]
-        found = iter(map(_read(pairs, calls).__getitem__, pairs))
+        pairs = [(sentence, premise) for ([sentence], _), [premise] in zip(asked, premises, strict=True)]
+        read = _read(pairs, calls)
+        found = iter([read[pair] for pair in pairs])
         for (row, number), of_sentence in accused.items():
             best = max((next(found) for _ in of_sentence), key=lambda one: one.entailment.entailment)
             if best.entailment.entailment >= MIN_ACQUITTAL:
                 judgements[row][number] = best
+
+    def _read_leniently(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
+        """Ask again about contradicted sentences in which a word may be misspelt, with the word that may be meant.
+
+        The contradiction is then as probable as in this reading.
+        """
+        accused = [
+            (row, number, one, leniently_corrected(one.sentence, one.premise))
+            for row, number, one in _accused(judgements)
+        ]
+        accused = [asked for asked in accused if asked[3] != asked[2].sentence]
+        read = _read([(text, one.premise) for _, _, one, text in accused], calls)
+        for row, number, one, text in accused:
+            contradiction = min(one.entailment.contradiction, read[text, one.premise].entailment.contradiction)
+            entailment = one.entailment._replace(contradiction=contradiction)
+            judgements[row][number] = one._replace(entailment=entailment)
 
     # What follows
 
@@ -296,17 +315,32 @@ class NliJudge:
         )
 
 
+def _accused(judgements: Mapping[Row, Sequence[Judgement]]) -> list[tuple[Row, int, Judgement]]:
+    """Return the judgements by which a sentence is contradicted, with the row and the index of each."""
+    return [
+        (row, number, one)
+        for row, of_row in judgements.items()
+        for number, one in enumerate(of_row)
+        if one.entailment.contradiction >= MIN_CONTRADICTION
+    ]
+
+
 def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
     """Judge each (sentence, premise); what a premise says word for word needs no model."""
     read = {}
     for sentence, premise in pairs:
         kept = marks_of(sentence) & marks_of(premise)  # Marks that both have may be content, and stay.
-        read[sentence, premise] = plain(premise, kept), in_notation_of(statement(sentence, kept), premise)
+        read[sentence, premise] = plain(premise, kept), _as_written_in(premise, statement(sentence, kept))
     said = {
-        (sentence, premise) for sentence, premise in read if states(premise, in_notation_of(sentence, premise))
+        (sentence, premise) for sentence, premise in read if states(premise, _as_written_in(premise, sentence))
     }
     entailed = calls.entails(texts for pair, texts in read.items() if pair not in said)
     return {
         pair: Judgement(*pair, Entailment(1.0, 0.0) if pair in said else entailed[texts])
         for pair, texts in read.items()
     }
+
+
+def _as_written_in(premise: str, text: str) -> str:
+    """Return a text with its misspelt words and its quantities as a premise writes them, where it has the same."""
+    return in_notation_of(corrected(text, premise), premise)
