@@ -13,7 +13,7 @@ from mars_score.variants.judgements.quantities import amounts, times
 from mars_score.variants.judgements.quantities.bounds import bounded
 from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
-from mars_score.variants.judgements.quantities.words import InDigits, either
+from mars_score.variants.judgements.quantities.words import CARDINALS, ORDINALS, InDigits, either
 
 _Form = tuple[regex.Pattern[str], Callable[[regex.Match[str]], Quantity | None]]
 _TELEPHONES = regex.compile(  # and addresses of the web and of mail
@@ -25,8 +25,8 @@ _TELEPHONES = regex.compile(  # and addresses of the web and of mail
 )
 _NUMBERED = either(
     r"""version release build v\.? no\. nos\. number item room gate flight bus line route section sec\. chapter
-    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel platform
-    track title paragraph equation eq\. appendix psalm pin code id isbn zip tel\.? phone fax call"""
+    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel
+    platform track title paragraph equation eq\. appendix psalm pin code id isbn zip tel\.? phone fax call"""
 )
 _COUNTS = "per ?cent|million|billion|thousand|hundred|people|times|years?|days?|hours?|minutes?|per"
 _IDENTIFIERS = regex.compile(
@@ -63,8 +63,7 @@ _FORMS: tuple[_Form, ...] = (
     *times.CLOCKS,
     *times.YEARS,
     *((pattern, _no_quantity) for pattern in (_IDENTIFIERS, _MARKS, _PHRASES)),
-    *amounts.SHARES,
-    *amounts.AMOUNTS,
+    *amounts.FORMS,
     *times.NAMES,
 )
 
@@ -72,13 +71,29 @@ _FORMS: tuple[_Form, ...] = (
 @lru_cache(maxsize=4096)
 def read_quantities(text: str) -> tuple[Quantity, ...]:
     """Read the quantities of an English text, in the order in which they stand."""
-    if not _MAY_HAVE.search(text):
+    found, at = [], 0
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
+        found += [_at(quantity, text, at + quantity.start, at + quantity.end) for quantity in _read(text[at:end])]
+        at = end
+    return tuple(found)
+
+
+_LONGEST = 5000  # characters of a sentence; what is longer is no prose, and takes too long
+# A rough end of a sentence: no quantity stands on both sides. After an abbreviation, a capital is rare.
+_SENTENCE_END = re.compile(r"\n+|(?<=[a-z]{3}[.!?])\s+(?=[A-Z])")
+_MAY_HAVE = re.compile(
+    rf"""[\d\u00bc-\u00be\u2150-\u215e]|\b(?:half|quarters?|(?:{CARDINALS})|(?:{ORDINALS}|second)s?|dozens?|twice
+    |noon|midday|midnight|a\ (?:couple|pair)|an?\ (?:{amounts.ARTICLED})|{times.NAMED}|{times.TENS})\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=4096)
+def _read(sentence: str) -> tuple[Quantity, ...]:
+    if len(sentence) > _LONGEST or not _MAY_HAVE.search(sentence):
         return ()
-    found = sorted(_found(InDigits(text), text), key=lambda quantity: quantity.start)
-    return tuple(bounded(quantity, text) for quantity in _joined(found, text))
-
-
-_MAY_HAVE = re.compile(r"\w")
+    found = sorted(_found(InDigits(sentence), sentence), key=lambda quantity: quantity.start)
+    return tuple(bounded(quantity, sentence) for quantity in _joined(found, sentence))
 
 
 def _found(digits: InDigits, original: str) -> Iterable[Quantity]:
@@ -152,7 +167,8 @@ def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) 
     low, high = pair
     are_numbers = low.dimension == "number" and low.low.is_integer() and high.low.is_integer()
     parts = (int(low.low), int(high.low)) if are_numbers and word not in ("and", "or") else ()
-    is_change = word == "to" and first.dimension != "number" and _FROM.search(text, max(0, start - 12), start)
+    has_unit = first.dimension not in ("number", "year", "date", "weekday", "clock")
+    is_change = word == "to" and has_unit and _FROM.search(text, max(0, start - 12), start)
     if low.low < high.low and not is_change:
         return [replace(_ranged(high, low.low, high.low, span), parts=parts)]
     return [amounts.pair(*span, parts)] if len(parts) == 2 else [low, high]

@@ -68,6 +68,7 @@ _CLOCKS = [
     ),
     regex.compile(
         rf"""(?:(?<=\b(?:at|until|till|by|about|around|after|before|is|was|,)\ )(?P<count>5|10|20|25)
+        |(?<![\w.])(?P<count>5|10|20|25)(?=\ (?:past|to)\ 1?\d{_DAYTIME})
         |\b(?:a\ )?(?P<count>half|quarter)|(?<!\w)(?P<count>\d\d?)\ minutes)\ (?P<way>past|to)\ (?P<hour>1?\d)
         (?![.,:]?\d|{_PERCENT}|\ (?:{_SCALE}))(?P<daytime>{_DAYTIME})?""",
         regex.I | regex.X,
@@ -80,6 +81,8 @@ _TENS = {
     "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80,
     "nineties": 90,
 }  # fmt: skip
+TENS = "|".join(_TENS)
+NAMED = f"{_MONTH.replace('?P<month>', '?:')}|(?:{'|'.join(_WEEKDAYS)})s?"
 _ERA = regex.compile(
     rf"""(?:\b(?P<when>early|mid|late|(?:the\ )?(?:end|beginning|start)\ of)[ -](?:the\ )?)?
     (?:(?<!\w)(?P<century>\d\d?)(?:st|nd|rd|th)[ -]century
