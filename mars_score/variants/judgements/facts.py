@@ -1,0 +1,294 @@
+"""Facts that a text adds: numbers and names of a sentence that none of its sources has.
+
+The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is named only if
+no reading of the sources says it: names by accents, initials, endings and first letters, numbers by their values.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from rapidfuzz.distance import OSA
+
+from mars_score.language import PipelineMissingError
+from mars_score.text import TaggedWord
+from mars_score.variants.judgements.quantities import Quantity, is_said, read_quantities
+from mars_score.variants.judgements.spelling import lexicon
+
+if TYPE_CHECKING:
+    from mars_score.models.tagger import Tagger
+
+STEM = 4  # letters in which names and what is derived from them agree: German, Germany
+SHORTEST_MISSPELT = 6  # letters of a name that may be misspelt
+LONGEST_INITIALS = 6
+COUNTABLE = 12  # Things up to this number may be counted in the sources.
+
+Span = tuple[int, int]
+Question = tuple[str, tuple[str, ...]]  # a sentence and its sources
+
+_WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_])*")
+_NUMBER = re.compile(r"(?<![\d.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\d])")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY = re.compile(
+    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
+    r"(?:,? (?:the )?(?P<behind>\d{1,2})(?!\d))?",
+    re.IGNORECASE,
+)
+_SPACED_HYPHEN = re.compile(r"(?<=[a-z]) - (?=[a-z])")
+_WITHIN_NAMES = ("of", "the", "and", "for", "de", "in", "on")
+_LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
+_OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
+_CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
+_TITLES = frozenset(
+    "adm capt col dr esq fr gen gov hon inc jr lt ltd madam maj messrs miss mister mr mrs ms mt mx ph phd prof rep"
+    " rev sen sgt sir sr st".split()  # noqa: SIM905
+)
+# Names of a country and its people that do not begin with the same letters, or have initials of their own.
+_SAME = [
+    ("us", "usa", "amer"), ("uk", "brit", "engl"), ("eu", "euro"), ("neth", "dutc", "holl"),
+    ("fran", "fren"), ("spai", "span"), ("pola", "poli", "pole"), ("denm", "dani", "dane"), ("swit", "swis"),
+    ("wale", "wels"), ("irel", "iris"), ("phil", "fili"), ("myan", "burm"), ("finl", "finn"), ("gree", "hell"),
+]  # fmt: skip
+_LETTERS = str.maketrans(
+    {
+        "\u00df": "ss",
+        "\u00f8": "o",
+        "\u00e6": "a",
+        "\u0153": "o",
+        "\u0142": "l",
+        "\u0111": "d",
+        "\u00f0": "d",
+        "\u00fe": "th",
+        "\u0131": "i",
+    }
+)
+
+
+class Said(NamedTuple):
+    """What the sources of a sentence say.
+
+    Attributes:
+        words: their words, folded.
+        stems: the first letters of these.
+        initials: of their names of several words.
+        acronyms: their words in capitals, in lower case.
+        quantities: their quantities.
+        days: months and days, with the day 0 for each month, however they are written.
+        numbers: all numbers in them, also of names and codes.
+    """
+
+    words: frozenset[str]
+    stems: frozenset[str]
+    initials: frozenset[str]
+    acronyms: frozenset[str]
+    quantities: tuple[Quantity, ...]
+    days: frozenset[tuple[int, int]]
+    numbers: frozenset[float]
+
+
+def missing_facts(asked: Iterable[Question], tagger: Tagger | None) -> dict[Question, tuple[str, ...]]:
+    """Return the numbers and names of each sentence that none of its sources says, as they are written, in order.
+
+    Args:
+        asked: sentences, each with its sources; the words of a question are no source of an answer.
+        tagger: of English; names are not read without it, nor without its pipeline.
+    """
+    asked = list(dict.fromkeys(asked))
+    names = _missing_names(asked, tagger) if tagger else {}
+    found = {}
+    for one in asked:
+        sentence, sources = one
+        quantities = read_quantities(sentence)
+        missing = _missing_numbers(sentence, quantities, _said(sources))
+        missing += [span for span in names.get(one, ()) if not any(_overlap(span, other) for other in quantities)]
+        found[one] = tuple(sentence[start:end] for start, end in sorted(missing))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _said(sources: tuple[str, ...]) -> Said:
+    words: set[str] = set()
+    initials: set[str] = set()
+    acronyms: set[str] = set()
+    for source in sources:
+        run = ""
+        for match in _WORD.finditer(source):
+            word = match[0]
+            words |= {fold(word), fold(word.replace(".", ""))}
+            if word.isupper():
+                acronyms.add(word.lower().replace(".", ""))
+            if word[0].isupper():
+                run = (run + word[0].lower())[-LONGEST_INITIALS:]
+                initials.update(run[start:] for start in range(len(run) - 1))
+            elif word not in _WITHIN_NAMES:
+                run = ""
+    quantities = tuple(quantity for source in sources for quantity in read_quantities(joined(source)))
+    numbers = {float(match[0].replace(",", "")) for source in sources for match in _NUMBER.finditer(source)}
+    numbers |= {quantity.written for quantity in quantities}
+    stems = frozenset(word[:STEM] for word in words)
+    days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
+    return Said(
+        frozenset(words),
+        stems,
+        frozenset(initials),
+        frozenset(acronyms),
+        quantities,
+        frozenset(days),
+        frozenset(numbers),
+    )
+
+
+def _days(match: re.Match[str]) -> list[tuple[int, int]]:
+    month = _MONTHS.index(match["month"].lower()) + 1
+    return [(month, int(day)) for day in (0, match["before"] or 0, match["behind"] or 0)]
+
+
+def joined(text: str) -> str:
+    """Return a text in which hyphens between words have no spaces, as tokenized texts have them."""
+    return _SPACED_HYPHEN.sub("-", text)
+
+
+# Names
+
+
+def fold(word: str) -> str:
+    """Return a word in lower case without accents, and with one letter for the German ae, oe and ue."""
+    plain = unicodedata.normalize("NFKD", word.lower().translate(_LETTERS))
+    plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    return re.sub("(?<=[aou])e", "", plain)
+
+
+def _missing_names(asked: Sequence[Question], tagger: Tagger) -> dict[Question, list[Span]]:
+    try:
+        tagged = tagger.tag(sentence for sentence, _ in asked)
+    except PipelineMissingError:
+        return {}
+    found = {}
+    for sentence, sources in asked:
+        if names := [
+            name for name in _names(sentence, tagged[sentence]) if not _is_known(name, sentence, _said(sources))
+        ]:
+            found[sentence, sources] = [span for name in names for span in name]
+    return _without_ordinary_words(found, tagger)
+
+
+def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[list[Span]]:
+    """Return the names of a sentence, each with its words, but not where the place explains a capital."""
+    if not any(
+        tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags
+    ):  # a heading, or all capitals
+        return []
+    names: list[list[Span]] = []
+    for tag in tags:
+        if tag.pos != "PROPN" or not sentence[tag.start].isupper() or _OPENING.search(sentence[: tag.start]):
+            continue
+        if names and not sentence[names[-1][-1][1] : tag.start].strip():
+            names[-1].append((tag.start, tag.end))
+        else:
+            names.append([(tag.start, tag.end)])
+    return names
+
+
+def _is_known(name: list[Span], sentence: str, said: Said) -> bool:
+    """Tell whether sources have a name: one of its words or its initials."""
+    words = [sentence[start:end] for start, end in name]
+    initials = "".join(word[0].lower() for word in words)
+    return (len(words) > 1 and initials in said.acronyms) or all(_is_said(word, said) for word in words)
+
+
+def _without_ordinary_words(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
+    """Leave out what is no name in lower case either, such as the Campus of a university."""
+
+    def lowered(sentence: str, span: Span) -> str:
+        return sentence[: span[0]] + sentence[span[0] : span[1]].lower() + sentence[span[1] :]
+
+    tagged = tagger.tag(lowered(one[0], span) for one, spans in found.items() for span in spans)
+
+    def is_name(sentence: str, span: Span) -> bool:
+        tags = tagged[lowered(sentence, span)]
+        is_noun = any(tag.pos in _CONTENT for tag in tags if tag.start == span[0])
+        return not (is_noun and lexicon().is_word(sentence[span[0] : span[1]].lower()))
+
+    return {one: [span for span in spans if is_name(one[0], span)] for one, spans in found.items()}
+
+
+def _is_said(name: str, said: Said) -> bool:
+    """Tell whether sources have a word of a name in any form."""
+    return all(_is_part_said(part, said) for part in _WORD.findall(name))
+
+
+def _is_part_said(word: str, said: Said) -> bool:
+    folded = fold(word).replace(".", "")
+    if len(folded) < 2 or folded in _TITLES or not said.words.isdisjoint((folded, folded.removesuffix("s"))):
+        return True
+    stem = folded[:STEM]
+    if len(folded) >= STEM and stem in said.stems:
+        return True
+    if len(folded) <= LONGEST_INITIALS and word.replace(".", "").rstrip("s").isupper():
+        return not said.initials.isdisjoint((folded, folded.removesuffix("s"))) or _is_same(stem, said)
+    return _is_same(stem, said) or _is_misspelt(word.lower(), said)
+
+
+def _is_same(stem: str, said: Said) -> bool:
+    return any(stem in same and not said.stems.isdisjoint(same) for same in _SAME)
+
+
+def _is_misspelt(word: str, said: Said) -> bool:
+    """Tell whether a name that nobody has is nearly a word of the sources."""
+    known = lexicon()
+    return (
+        len(word) >= SHORTEST_MISSPELT
+        and not known.frequency(word)
+        and any(
+            abs(len(other) - len(word)) <= 1 and OSA.distance(word, other, score_cutoff=1) <= 1
+            for other in said.words
+        )
+    )
+
+
+# Numbers
+
+
+def _overlap(span: Span, quantity: Quantity) -> bool:
+    return span[0] < quantity.end and quantity.start < span[1]
+
+
+def _missing_numbers(sentence: str, quantities: Iterable[Quantity], said: Said) -> list[Span]:
+    mark = _LIST_MARK.match(sentence)
+    first = mark.end() if mark else 0
+    return [
+        (quantity.start, quantity.end)
+        for quantity in quantities
+        if quantity.start >= first and not _may_be_said(quantity, said)
+    ]
+
+
+def _may_be_said(quantity: Quantity, said: Said) -> bool:
+    """Tell whether sources say a quantity, or may: its words stand there, or it can be counted or computed."""
+    if quantity.dimension in ("number", "ordinal") and quantity.low <= COUNTABLE:
+        return True
+    if quantity.dimension == "share" and not quantity.unit.name:  # a half, a quarter
+        return True
+    if is_said(quantity, said.quantities) or _stands_there(quantity, said):
+        return True
+    if quantity.dimension == "number" and quantity.written in said.numbers:
+        return True
+    return any(one.dimension == "number" and one.written == quantity.written for one in said.quantities)
+
+
+def _stands_there(quantity: Quantity, said: Said) -> bool:
+    """Tell whether a time stands in the sources, but for parts that the time of writing implies."""
+    if quantity.dimension == "clock":
+        return not quantity.low % 60 and quantity.low // 60 % 12 in {number % 12 for number in said.numbers}
+    if quantity.dimension == "weekday":
+        return fold(quantity.text)[:3] in {stem[:3] for stem in said.stems}
+    if quantity.dimension != "date" or len(quantity.parts) != 3:  # noqa: PLR2004
+        return False
+    year, month, day = quantity.parts
+    return (not year or year in said.numbers) and (month, day) in said.days
