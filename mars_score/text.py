@@ -127,7 +127,10 @@ def repeated_share(text: str, letters: int, within: int) -> float:
         for pair, word in _PAIR_OR_WORD.findall(text.lower().replace("\u2019", "'"))
         if pair or len(word) >= letters
     ]
-    repeated = sum(word in words[max(0, index - within) : index] for index, word in enumerate(words))
+    repeated, before = 0, dict[str, int]()
+    for index, word in enumerate(words):
+        repeated += index - before.get(word, -within - 1) <= within
+        before[word] = index
     return repeated / len(words) if words else 0.0
 
 
