@@ -7,7 +7,8 @@ import pytest
 from mars_score import MarsScorer
 from mars_score.data.cleaning import clean_text, has_reasoning, special_tokens
 from mars_score.errors import Notice
-from mars_score.text import is_english, normalise, plain_words, repeated_share, split_words, windows
+from mars_score.language import is_english
+from mars_score.text import normalise, plain_words, repeated_share, split_words, windows
 
 REFERENCE = "She took the bus to school until the road was open."
 CONTEXT = "The road was closed in March, and her brother could not drive her to school before the summer began."

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.errors import Notice
+from mars_score.language import is_english
 from mars_score.metrics.plus import JUDGED_TERMS, Features, PlusConfig, plus, term_names
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import (
@@ -22,7 +23,7 @@ from mars_score.rows import (
     SampleScore,
     weighted_sum,
 )
-from mars_score.text import is_english, windows
+from mars_score.text import windows
 from mars_score.variants.judgements.nli_judge import (
     SHIPPED,
     Reliability,
