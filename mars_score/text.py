@@ -8,9 +8,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import regex
 
@@ -23,8 +23,6 @@ _WORD = re.compile(rf"[^\w\s]*[{CJK}][^\w\s]*|[^\s{CJK}]+")
 # The letters of a word have their combining marks with them, which \w of Python's own module leaves out.
 _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
-ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
-_LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
 _PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
 _LINES = re.compile(r"[ \t]*\n[ \t\n]*")
@@ -96,24 +94,6 @@ def plain_words(text: str) -> list[str]:
     return list(_PLAIN_WORD.findall(text.lower()))
 
 
-def is_english(text: str) -> bool:
-    """Tell whether py3langid takes a text for English; it does not where a text gives no clue."""
-    return english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
-
-
-@lru_cache(maxsize=1024)
-def english_probability(text: str) -> float:
-    """Return the probability that a text is English, by py3langid."""
-    return float(dict(_language_identifier().rank(text))["en"])
-
-
-@cache
-def _language_identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
 def repeated_share(text: str, letters: int, within: int) -> float:
     """Return the share of a text's long words that repeat a word shortly before them, in [0, 1).
 
@@ -127,7 +107,10 @@ def repeated_share(text: str, letters: int, within: int) -> float:
         for pair, word in _PAIR_OR_WORD.findall(text.lower().replace("\u2019", "'"))
         if pair or len(word) >= letters
     ]
-    repeated = sum(word in words[max(0, index - within) : index] for index, word in enumerate(words))
+    repeated, before = 0, dict[str, int]()
+    for index, word in enumerate(words):
+        repeated += index - before.get(word, -within - 1) <= within
+        before[word] = index
     return repeated / len(words) if words else 0.0
 
 

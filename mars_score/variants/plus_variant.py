@@ -137,13 +137,12 @@ def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> 
     recalls = token_recalls(plans, encodings)
     judge = NliJudge(calls.models.entailment_model, config)
     questions = [judge.asks(plan.row, recalls) for plan in plans]
-    judgements = judge.judge(questions, calls)
     return Outputs(
         encodings,
         recalls,
         {context: np.stack([vectors[part].vector for part in parts]) for context, parts in by_context.items()},
         log_p,
-        {one.row: judge.conclude(one, judgements.get(one.row, ())) for one in questions},
+        judge.conclude(questions, judge.judge(questions, calls)),
         judge.reliability.support,
     )
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rapidfuzz.distance import OSA
@@ -46,8 +44,41 @@ _LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
 _OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
 _CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
 _TITLES = frozenset(
-    "adm capt col dr esq fr gen gov hon inc jr lt ltd madam maj messrs miss mister mr mrs ms mt mx ph phd prof rep"
-    " rev sen sgt sir sr st".split()  # noqa: SIM905
+    [
+        "adm",
+        "capt",
+        "col",
+        "dr",
+        "esq",
+        "fr",
+        "gen",
+        "gov",
+        "hon",
+        "inc",
+        "jr",
+        "lt",
+        "ltd",
+        "madam",
+        "maj",
+        "messrs",
+        "miss",
+        "mister",
+        "mr",
+        "mrs",
+        "ms",
+        "mt",
+        "mx",
+        "ph",
+        "phd",
+        "prof",
+        "rep",
+        "rev",
+        "sen",
+        "sgt",
+        "sir",
+        "sr",
+        "st",
+    ]
 )
 # Names of a country and its people that do not begin with the same letters, or have initials of their own.
 _SAME = [
@@ -288,7 +319,7 @@ def _stands_there(quantity: Quantity, said: Said) -> bool:
         return not quantity.low % 60 and quantity.low // 60 % 12 in {number % 12 for number in said.numbers}
     if quantity.dimension == "weekday":
         return fold(quantity.text)[:3] in {stem[:3] for stem in said.stems}
-    if quantity.dimension != "date" or len(quantity.parts) != 3:  # noqa: PLR2004
+    if quantity.dimension != "date" or len(quantity.parts) != 3:
         return False
     year, month, day = quantity.parts
     return (not year or year in said.numbers) and (month, day) in said.days

@@ -7,10 +7,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.errors import Notice
+from mars_score.language import ENGLISH, tell_english
 from mars_score.metrics.plus import PlusConfig
+from mars_score.models.tagger import Tagger
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.text import is_english, passages_of
+from mars_score.text import passages_of
 from mars_score.variants.judgements.conflicts import find_conflict
+from mars_score.variants.judgements.facts import missing_facts
 from mars_score.variants.judgements.premises import choose_premises
 from mars_score.variants.judgements.quantities import in_notation_of
 from mars_score.variants.judgements.spelling import corrected, leniently_corrected
@@ -136,12 +139,8 @@ class NliJudge:
         if reason := self._why_not(row):
             return Question(row, unchecked=reason)
         is_summary = row.task == "summary"
-        if self._knows_english_alone:
-            text = " ".join([*row.references, row.context])
-            if not is_english(text):
-                # A text without letters, such as a number, is of no language; that needs no notice.
-                notices = frozenset({Notice.NOT_ENGLISH} if any(map(str.isalpha, text)) else ())
-                return Question(row, unchecked="not English", notices=notices)
+        if self._knows_english_alone and not _may_be_english(row):
+            return Question(row, unchecked="not English", notices=frozenset({Notice.NOT_ENGLISH}))
         by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
         )
@@ -200,17 +199,16 @@ class NliJudge:
         self, rows: Sequence[Row], sources: Sequence[tuple[str, ...]], calls: ModelCalls
     ) -> dict[Row, list[Judgement]]:
         """Judge the statements of each row by its source: the nearest passage of these texts."""
-        judged = [self._judged(row) for row in rows]
-        texts = [[one.sentence for one in of_row] for of_row in judged]
+        texts = [
+            [one.sentence for one in self._first_sentences(row) if one.kind is Kind.STATEMENT] for row in rows
+        ]
         premises = choose_premises(list(zip(texts, sources, strict=True)), self._config.premise_words, calls)
         pairs = [list(zip(*of_row, strict=True)) for of_row in zip(texts, premises, strict=True)]
         judgements = _read([pair for of_row in pairs for pair in of_row], calls)
         return {row: [judgements[pair] for pair in of_row] for row, of_row in zip(rows, pairs, strict=True)}
 
-    def _judged(self, row: Row) -> list[Statement]:
-        """Return the statements of a candidate that a model is asked about."""
-        found = statements_of(row.candidate)[: self._config.max_sentences]
-        return [one for one in found if one.kind is Kind.STATEMENT]
+    def _first_sentences(self, row: Row) -> Sequence[Statement]:
+        return statements_of(row.candidate)[: self._config.max_sentences]
 
     def _ask_other_references(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
         """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
@@ -247,14 +245,41 @@ class NliJudge:
 
     # What follows
 
-    def conclude(self, question: Question, judgements: Sequence[Judgement]) -> Conclusion:
-        """Say what follows from the judgements on a row."""
+    def conclude(
+        self, questions: Sequence[Question], judgements: Mapping[Row, Sequence[Judgement]]
+    ) -> dict[Row, Conclusion]:
+        """Say what follows for each row.
+
+        Args:
+            questions: of :meth:`asks`.
+            judgements: of :meth:`judge`.
+        """
+        sentences = {one: self._checked_for_facts(one) for one in questions}
+        asked = [(statement.text, _sources(one.row)) for one, of_row in sentences.items() for statement in of_row]
+        missing = missing_facts(asked, Tagger(ENGLISH))
+        return {
+            one.row: self._conclude(
+                one,
+                judgements.get(one.row, ()),
+                {sentence: words for sentence in of_row if (words := missing[sentence.text, _sources(one.row)])},
+            )
+            for one, of_row in sentences.items()
+        }
+
+    def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
+        """Return the sentences of which numbers and names are looked up: of summaries and texts of records."""
+        row = question.row
+        if row.task not in ("summary", "data") or not row.context or Notice.NOT_ENGLISH in question.notices:
+            return ()
+        return [one for one in self._first_sentences(row) if one.kind in (Kind.STATEMENT, Kind.FRAGMENT)]
+
+    def _conclude(
+        self, question: Question, judgements: Sequence[Judgement], missing: Mapping[Statement, tuple[str, ...]]
+    ) -> Conclusion:
         row, known = question.row, self.reliability
-        if not (question.by_context or question.by_reference):
-            return Conclusion(unchecked=question.unchecked, notices=question.notices)
-        everything = statements_of(row.candidate)
-        stated = everything[: self._config.max_sentences]
-        judged = dict(zip((one for one in stated if one.kind is Kind.STATEMENT), judgements, strict=True))
+        stated = self._first_sentences(row)
+        judged = dict(zip((one for one in stated if one.kind is Kind.STATEMENT), judgements, strict=False))
+        is_asked = question.by_context or question.by_reference
         contradicted = tuple(
             verdict for one in stated if (verdict := self._contradiction(one, judged.get(one), question))
         )
@@ -265,18 +290,18 @@ class NliJudge:
                 0.0 if one.number in denied else judgement.entailment.entailment
                 for one, judgement in judged.items()
             )
-        flags = {
-            Notice.SENTENCES_CUT: len(stated) < len(everything),
-            Notice.CONTRADICTED: bool(contradicted),
-            Notice.REFUSAL: any(one.kind is Kind.REFUSAL for one in stated),
-            Notice.FRAGMENT: any(one.kind is Kind.FRAGMENT for one in stated),
-        }
         unchecked = question.unchecked or ("" if judged or contradicted else "nothing is stated")
+        flags = {
+            Notice.SENTENCES_CUT: is_asked and len(stated) < len(statements_of(row.candidate)),
+            Notice.CONTRADICTED: bool(contradicted),
+            Notice.REFUSAL: is_asked and any(one.kind is Kind.REFUSAL for one in stated),
+            Notice.FRAGMENT: is_asked and any(one.kind is Kind.FRAGMENT for one in stated),
+        }
         return Conclusion(
             support,
             None if unchecked else len(contradicted) / max(1, len(stated)),
             contradicted,
-            self._unsupported(judged) if question.by_context and known.by_context else (),
+            self._unsupported(judged if question.by_context else {}, missing),
             unchecked,
             question.notices | {notice for notice, flag in flags.items() if flag},
         )
@@ -307,12 +332,30 @@ class NliJudge:
         source = max(certain, key=lambda source: probabilities[source])
         return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source, number=number)
 
-    def _unsupported(self, judged: Mapping[Statement, Judgement]) -> tuple[Verdict, ...]:
-        return tuple(
-            Verdict(one.sentence, judgement.entailment.entailment, judgement.premise, "context", (), one.number)
-            for one, judgement in judged.items()
-            if judgement.entailment.entailment < MAX_ENTAILMENT
-        )
+    def _unsupported(
+        self, judged: Mapping[Statement, Judgement], missing: Mapping[Statement, tuple[str, ...]]
+    ) -> tuple[Verdict, ...]:
+        """Return the sentences that the context does not entail, or with numbers or names that it does not have."""
+        found = {
+            one: Verdict(one.sentence, None, "", "context", words, one.number) for one, words in missing.items()
+        }
+        for one, judgement in judged.items():
+            probability = judgement.entailment.entailment
+            if self.reliability.by_context and probability < MAX_ENTAILMENT:
+                words = missing.get(one, ())
+                found[one] = Verdict(one.sentence, probability, judgement.premise, "context", words, one.number)
+        return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
+
+
+def _may_be_english(row: Row) -> bool:
+    """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
+    texts = [row.candidate, *row.references, row.question, *passages_of(row.context)]
+    return tell_english([text for text in texts if text]) is not False
+
+
+def _sources(row: Row) -> tuple[str, ...]:
+    """Return the texts that have the facts of a row: the context, and the references beside a record."""
+    return (*passages_of(row.context), *(row.references if row.task == "data" else ()))
 
 
 def _accused(judgements: Mapping[Row, Sequence[Judgement]]) -> list[tuple[Row, int, Judgement]]:

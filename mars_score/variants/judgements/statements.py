@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
-from mars_score.language import ENGLISH, find_pipeline
+from mars_score.language import ENGLISH, PipelineMissingError
 from mars_score.models.tagger import Tagger
 from mars_score.sentences import sentences
 from mars_score.text import plain_words
@@ -341,6 +341,10 @@ def _kind(text: str) -> Kind:
 
 def is_fragment(text: str) -> bool:
     """Tell whether a short statement has no verb, by spaCy's pipeline for English; without one none has."""
-    if len(plain_words(text)) > _FRAGMENT_WORDS or find_pipeline(ENGLISH) is None:
+    if len(plain_words(text)) > _FRAGMENT_WORDS:
         return False
-    return not any(word.pos in ("VERB", "AUX") for word in Tagger(ENGLISH).tag([text])[text])
+    try:
+        tags = Tagger(ENGLISH).tag([text])[text]
+    except PipelineMissingError:
+        return False
+    return not any(word.pos in ("VERB", "AUX") for word in tags)
