@@ -149,10 +149,11 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     plans = [plan_row(row, config) for row in dict.fromkeys(rows)]
     recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
     judged = judge.judge([Question(plan.row, by == "context", by == "reference") for plan in plans], calls)
+    conclusions = judge.conclude([judge.asks(plan.row, recalls) for plan in plans], judged)
     shares, margins, contradicted, unsupported = [], [], [], []
     for row in rows:
         found = [judgement.entailment for judgement in judged[row]] or [Entailment(0.0, 0.0)]
-        conclusion = judge.conclude(judge.asks(row, recalls), judged[row])
+        conclusion = conclusions[row]
         both = np.array([[one.contradiction, one.entailment] for one in found])
         mean = both.mean(axis=0)
         shares.append([*mean, 1 - mean.sum()])

@@ -335,7 +335,7 @@ class NliJudge:
     def _unsupported(
         self, judged: Mapping[Statement, Judgement], missing: Mapping[Statement, tuple[str, ...]]
     ) -> tuple[Verdict, ...]:
-        """Return the sentences that the context does not entail, or with numbers or names that it does not have."""
+        """Return the sentences that the context does not entail, or with facts that it does not have."""
         found = {
             one: Verdict(one.sentence, None, "", "context", words, one.number) for one, words in missing.items()
         }

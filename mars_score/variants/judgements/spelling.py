@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import OSA, Postfix, Prefix
 
-from mars_score.text import is_english
+from mars_score.language import is_english
 
 SHORTEST = 4  # letters of a misspelling: most shorter strings are words, names or codes
 LONGEST = 30  # A longer run of letters is no word.
@@ -135,8 +135,8 @@ def corrected(hypothesis: str, premise: str) -> str:
 def leniently_corrected(hypothesis: str, premise: str) -> str:
     """Return a hypothesis in which every word that may be misspelt is the word of the premise that may be meant.
 
-    Here it may also be a word or a name itself, if a letter was left out, doubled, put in or swapped. So the reading
-    can say something else than the hypothesis; a verdict that it does not share is not certain.
+    Here it may also be a word or a name itself, if a letter was left out, doubled, put in or swapped. So the
+    reading can say something else than the hypothesis; a verdict that it does not share is not certain.
     """
     known, words = lexicon(), {word.lower(): word for word in _CONTRACTED.findall(premise)}
 
