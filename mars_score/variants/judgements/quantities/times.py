@@ -74,6 +74,11 @@ _CLOCKS = [
         regex.I | regex.X,
     ),
     regex.compile(rf"{_FREE}(?P<hour>1?\d|2[0-4])(?P<daytime>{_DAYTIME})", regex.I | regex.X),
+    regex.compile(
+        r"(?<=\b(?:at|from|until|till|by|before|after|to)\ )(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)"
+        r"\ (?:hours|hrs)\b",
+        regex.I | regex.X,
+    ),
     regex.compile(r"\b(?:12\ )?(?P<name>noon|midday|midnight)\b", regex.I | regex.X),
 ]
 _AT = re.compile(r"\b(?:at|from|until|till|by|before|after)\s$", re.IGNORECASE)
@@ -176,7 +181,7 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
     if half and hour <= 12:
         hour = hour % 12 + (12 if half == "p" else 0)
     value = hour % 24 * 60 + minute
-    is_either = not half and 1 <= hour <= 12 and not match["hour"].startswith("0")
+    is_either = not half and "daytime" in fields and 1 <= hour <= 12 and not match["hour"].startswith("0")
     also = (_at(match, (value + 720) % 1440, unit=CLOCK, written=hour),) if is_either else ()
     return _at(match, value, unit=CLOCK, written=hour, also=also)
 
