@@ -157,6 +157,12 @@ SPANS = [
     ("Between three and five days, not 2\u20133.", ["Between three and five days", "2\u20133"]),
     ("Twice a day, 5 dollars an hour.", ["Twice", "5 dollars"]),
     ("A carrot of 1.8 m from the crown, 11.5m viewers.", ["1.8 m", "11.5m"]),
+    ("In The Sun. Then it ran 1884\u201385.", ["1884\u201385"]),
+    (
+        "From March 3, 2004 to May 5, 2006, a week-and-a-half",
+        ["March 3, 2004", "May 5, 2006", "a week-and-a-half"],
+    ),
+    ("The second series, a surface of 10,000 K, 4 x 110 in 132 in", ["second", "10,000", "4", "110", "132"]),
     ("THE TREASURER WON 52.5% OF IT.", ["52.5%"]),
     ("Two dogs.\nThree cats. Four cows", ["Two", "Three", "Four"]),
 ]

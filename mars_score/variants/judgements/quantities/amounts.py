@@ -70,7 +70,7 @@ _AMOUNT = regex.compile(
     (?:(?:{_S}|-|(?<=\d))
       (?P<scale>(?i:(?:{_SCALE})\b|(?:k|mn|mln|mio|bn|tn|trn)\b\.?)|[mMB]\b(?!{_S}?/|\ per\ |[23\u00b2\u00b3^])))?
     (?:(?P<percent>(?i:(?:{_PERCENT})(?P<points>\ points?\b)?|[ -]percentage(?P<points>\ points?\b)))
-    | (?:{_S}|-|(?<=\d)(?!s\b))(?:(?i:full|whole|entire|solid)\ )?
+    | (?:{_S}|-|(?<=\d)(?!(?:s|st|nd|rd|th)\b))(?:(?i:full|whole|entire|solid)\ )?
       (?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
       (?P<unit>{_SYMBOL}|\u00b0{_S}?[CFcf]?|(?i:degrees?\ (?:celsius|centigrade|fahrenheit|[CF])\b)
         |[A-Za-z\u00b5\u03bc]{{1,20}})
@@ -79,7 +79,7 @@ _AMOUNT = regex.compile(
     )?""",
     regex.VERBOSE,
 )
-_MORE = re.compile(r" and (?:an?|1|one) (half|quarter)\b| and 3 quarters\b")
+_MORE = re.compile(r"[ -]and[ -](?:an?|1|one)[ -](half|quarter)\b| and 3 quarters\b")
 # "An hour" is a quantity behind these words; elsewhere it may be a rate.
 _BEFORE_ARTICLE = either(
     """for in within after about around take takes took last lasts lasted than of to by over under nearly almost
@@ -175,7 +175,7 @@ def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int]:
         return 1.0, 0
     factor, end = _SCALES[word.lower().rstrip(".")], match.end("scale")
     is_money = any(unit.dimension.startswith("money") for unit in units)
-    if len(word) > 1 or is_money:
+    if len(word.rstrip(".")) > 1 or is_money:
         return factor, end
     is_apart = match.string[match.start("scale") - 1] in " -\u00a0\u202f"
     if word == "m":
@@ -300,7 +300,8 @@ def read_one_in(match: regex.Match[str]) -> Quantity | None:
     top = 1 if match["top"].lower() == "one" else int(match["top"])
     below = int(match["below"].replace(",", ""))
     following = _COUNTED.match(match.string, match.end())
-    if top >= below or (following and unit_of(following[1])):
+    is_odd = top > 20 and below not in (50, 100, 1000)  # "110 in 132 in"
+    if top >= below or is_odd or (following and unit_of(following[1])):
         return None
     share = top / below
     return Quantity(match.start(), match.end(), match[0], share, share, FRACTION, share)

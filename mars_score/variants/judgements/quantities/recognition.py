@@ -84,7 +84,8 @@ _LONGEST = 5000  # characters of a sentence; what is longer is no prose, and tak
 _SENTENCE_END = re.compile(r"\n+|(?<=[a-z]{3}[.!?])\s+(?=[A-Z])")
 _MAY_HAVE = re.compile(
     rf"""[\d\u00bc-\u00be\u2150-\u215e]|\b(?:half|quarters?|(?:{CARDINALS})|(?:{ORDINALS}|second)s?|dozens?
-    |twice|noon|midday|midnight|a\ (?:couple|pair|score|gross)|an?\ (?:{amounts.ARTICLED})|{times.NAMED}|{times.TENS})\b""",
+    |twice|noon|midday|midnight|a\ (?:couple|pair|score|gross)|an?\ (?:{amounts.ARTICLED})
+    |{times.NAMED}|{times.TENS})\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -146,7 +147,7 @@ def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None
         return [total]
     if not _RANGE.fullmatch(between):
         return None
-    word = between.strip(" -").lower()
+    word = between.strip(" -\u2010\u2011\u2012\u2013\u2014\u2015\u2212").lower()
     start = first.start
     if word == "and":
         before = _BETWEEN.search(text, max(0, start - 8), start)
@@ -175,12 +176,14 @@ def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) 
     return [amounts.pair(*span, parts)] if len(parts) == 2 else [low, high]
 
 
-_UNITLESS = ("date", "clock", "ordinal", "weekday", "pair")
+_UNITLESS = ("clock", "ordinal", "weekday", "pair")
 
 
 def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity] | None:
     """Give a bare number the unit, or the million, of the other; None if they measure different things."""
     kinds = first.dimension, second.dimension
+    if "date" in kinds:
+        return None
     if kinds[0] != "number" and first.unit.name != second.unit.name and kinds[1] != "number":
         return None
     if kinds[0] != kinds[1] and ("number" not in kinds or kinds[0] in _UNITLESS or kinds[1] in _UNITLESS):

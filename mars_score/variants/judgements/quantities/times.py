@@ -154,10 +154,16 @@ def _month(match: regex.Match[str]) -> Quantity | None:
 def _weekday(match: regex.Match[str]) -> Quantity | None:
     name = match["day"].lower()
     is_short = not name.endswith("day")
-    if is_short and (match["day"].islower() or (match["unsure"] is not None and not match["point"])):
+    if is_short and (
+        match["day"].islower()
+        or (match["unsure"] is not None and not _GOES_ON.match(match.string, match.end("day")))
+    ):
         return None
     quantity = _at(match, _WEEKDAYS[name], unit=WEEKDAY)
     return quantity if is_short or not match["point"] else _cut(quantity, 1)
+
+
+_GOES_ON = re.compile(r"\.,? [a-z\d]")  # behind an abbreviation; "The Sun." is none
 
 
 def _cut(quantity: Quantity, length: int) -> Quantity:
