@@ -70,7 +70,8 @@ _AMOUNT = regex.compile(
     (?:(?:{_S}|-|(?<=\d))
       (?P<scale>(?i:(?:{_SCALE})\b|(?:k|mn|mln|mio|bn|tn|trn)\b\.?)|[mMB]\b(?!{_S}?/|\ per\ |[23\u00b2\u00b3^])))?
     (?:(?P<percent>(?i:(?:{_PERCENT})(?P<points>\ points?\b)?|[ -]percentage(?P<points>\ points?\b)))
-    | (?:{_S}|-|(?<=\d)(?!s\b))(?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
+    | (?:{_S}|-|(?<=\d)(?!(?:s|st|nd|rd|th)\b))(?:(?i:full|whole|entire|solid)\ )?
+      (?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
       (?P<unit>{_SYMBOL}|\u00b0{_S}?[CFcf]?|(?i:degrees?\ (?:celsius|centigrade|fahrenheit|[CF])\b)
         |[A-Za-z\u00b5\u03bc]{{1,20}})
       (?P<exponent>[\u00b2\u00b3]|\^?[23](?!\w))?
@@ -78,7 +79,7 @@ _AMOUNT = regex.compile(
     )?""",
     regex.VERBOSE,
 )
-_MORE = re.compile(r" and (?:an?|1|one) (half|quarter)\b| and 3 quarters\b")
+_MORE = re.compile(r"[ -]and[ -](?:an?|1|one)[ -](half|quarter)\b| and 3 quarters\b")
 # "An hour" is a quantity behind these words; elsewhere it may be a rate.
 _BEFORE_ARTICLE = either(
     """for in within after about around take takes took last lasts lasted than of to by over under nearly almost
@@ -133,8 +134,9 @@ def _value(match: regex.Match[str]) -> _Value | None:
     value, error, rounding = _number(match["number"])
     if match["below"]:
         below = int(match["below"])
-        if not below or "." in match["number"]:
-            return None
+        is_fraction = match["top"] or (match["number"].isdigit() and int(match["number"]) <= 2 * below)
+        if not below or "0" in (match["below"][0], match["number"][0]) or not is_fraction:
+            return None  # 28/2 and 12/05 are days
         return (value / below if match["over"] else value + int(match["top"]) / below), 0.0, 0.0
     if match["vulgar"]:
         return value + unicodedata.numeric(match["vulgar"]), 0.0, 0.0
@@ -173,7 +175,7 @@ def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int]:
         return 1.0, 0
     factor, end = _SCALES[word.lower().rstrip(".")], match.end("scale")
     is_money = any(unit.dimension.startswith("money") for unit in units)
-    if len(word) > 1 or is_money:
+    if len(word.rstrip(".")) > 1 or is_money:
         return factor, end
     is_apart = match.string[match.start("scale") - 1] in " -\u00a0\u202f"
     if word == "m":
@@ -214,10 +216,11 @@ def _unit_and_scale(match: regex.Match[str]) -> tuple[list[Unit], float, int]:
     units, unit_end = _units(match)
     if match["currency"]:
         currency = currency_of(match["currency"])
-        units, unit_end = [currency] if currency else [], 0
+        is_code = currency and not currency.name  # "WON 52 %" in capitals has none
+        units, unit_end = [currency] if currency and is_code else [], 0
     scale, scale_end = _scale(match, units)
     if match["scale"] == "m" and not units:
-        metre = unit_of("m")
+        metre, unit_end = unit_of("m"), 0
         units = [NO_UNIT] if scale > 1 or not metre else [metre]
     return units, scale, max(unit_end if units else 0, scale_end, _number_end(match))
 
@@ -274,8 +277,8 @@ _THREE_DECIMALS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _NOT_COUNTED = either(
     """on in at of for to and or by with from the an but as per is was were are has had have who that which when
     while if so than then after before since until because although though he she it they we you his her its their
-    not there then now here more will would can could may might must should into up out over under about during each
-    both all"""
+    not there then now here more will would can could may might must should into up out over under about during
+    each both all"""
 )
 _COUNTED = re.compile(rf"[ -](?!(?:{_NOT_COUNTED})\b)([A-Za-z]{{2,30}})\b", re.IGNORECASE)
 _COUNTS = re.compile(
@@ -297,7 +300,8 @@ def read_one_in(match: regex.Match[str]) -> Quantity | None:
     top = 1 if match["top"].lower() == "one" else int(match["top"])
     below = int(match["below"].replace(",", ""))
     following = _COUNTED.match(match.string, match.end())
-    if top >= below or (following and unit_of(following[1])):
+    is_odd = top > 20 and below not in (50, 100, 1000)  # "110 in 132 in"
+    if top >= below or is_odd or (following and unit_of(following[1])):
         return None
     share = top / below
     return Quantity(match.start(), match.end(), match[0], share, share, FRACTION, share)

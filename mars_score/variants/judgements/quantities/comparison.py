@@ -15,6 +15,7 @@ _EXACT = 1e-6  # relative: what conversion leaves
 _CONVERTED = 0.02  # A value in another unit is written with few digits, but is not further off than this.
 _ABOUT = 0.03  # "About" covers this much at least, and
 _MOST = 0.1  # this much at most, however round the number is.
+_SCALE = 20.0  # °C
 _ROUNDED = 0.02  # "8 billion" may be said of 8.1 without "about".
 _FAR = 1.5  # "More than 3" is not said of 300.
 _NEAR = 1.1  # "Just over" covers this much.
@@ -52,6 +53,8 @@ def _comparable(one: Quantity, other: Quantity) -> bool:
 
 
 def _tolerance(one: Quantity, other: Quantity, value: float) -> float:
+    if one.dimension == "temperature":
+        value = max(value, _SCALE)  # near 0 °C shares of a value say nothing
     exact = value * _EXACT
     if one.unit.name == other.unit.name or "year" in (one.dimension, other.dimension):
         return exact
@@ -172,6 +175,12 @@ def _time_follows(said: Quantity, known: Quantity) -> bool:
 
 def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
     """Tell whether a quantity is the time between two years of a premise, a year counted from one, or the like."""
+    if quantity.dimension == "clock":  # half an hour after 6:30
+        times = [reading.low for other in others if other.dimension == "clock" for reading in other.readings]
+        spans = [other.low / 60 for other in others if other.dimension == "duration"]
+        return any(
+            (time + sign * span) % 1440 == quantity.low for time in times for span in spans for sign in (1, -1)
+        )
     years = [value for other in others if other.dimension == "year" for value in {other.low, other.high}]
     if quantity.dimension == "duration":
         length = quantity.low / YEAR

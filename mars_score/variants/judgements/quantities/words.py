@@ -41,11 +41,11 @@ _NUMBER = regex.compile(
     rf"(?:(?:[ -]|(?<=\b(?:{_SCALES})) and ){_CARDINAL}\b)*"
     rf"(?:(?:(?<=\b(?:{_TENS}|{_SCALES}))[ -]|(?<=\b(?:{_SCALES})) and )(?:{ORDINALS})\b"
     rf"|(?<=\b(?:{_TENS}))-second\b)?"
-    rf"|(?<![\w-])(?:(?:{ORDINALS})\b|{_SECOND})|\ba (?:couple|pair) of\b(?! (?:{_ONE_PAIR})\b)"
+    rf"|(?<![\w-])(?:(?:{ORDINALS})\b|{_SECOND})|\ba (?:couple|pair|score|gross) of\b(?! (?:{_ONE_PAIR})\b)"
     r"|\btwice\b(?! (?:as|the|his|her|its|their|that|this)\b)",
     regex.IGNORECASE,
 )
-_TWO = {"a couple of": "2", "a pair of": "2", "twice": "2 times"}
+_NAMED = {"a couple of": "2", "a pair of": "2", "a score of": "20", "a gross of": "144", "twice": "2 times"}
 _YEAR = re.compile(r"(1[1-9]|20) (\d\d)")
 _ONE = re.compile(rf"(?: to |-to-| or |-| and )(?:\d|{_SMALL}|{_TENS})", re.IGNORECASE)
 
@@ -85,8 +85,8 @@ class InDigits:
 @lru_cache(maxsize=4096)
 def in_digits(words: str) -> str | None:
     """Write a number, an ordinal or a year in digits; None if the words are several numbers."""
-    if two := _TWO.get(words.lower()):
-        return two
+    if named := _NAMED.get(words.lower()):
+        return named
     digits = str(alpha2digit(re.sub(r"^an? ", "one ", words.lower()), "en", 0))
     if year := _YEAR.fullmatch(digits):
         return year[1] + year[2]
