@@ -11,7 +11,7 @@ import tiny_models
 import mars_metric
 from mars_score.explanation import Explanation, Match, Word, page_of, words_of
 from mars_score.models.encoder import SentenceEncoder
-from mars_score.rows import Verdict
+from mars_score.rows import Row, RowScore, Verdict
 from mars_score.scorer import MarsScorer
 
 SENTENCES = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
