@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import regex
 
+from mars_score.locks import ForkSafeLock
+
 PASSAGE_BREAK = "\x1e"  # between the passages of a context: ASCII's record separator, which texts do not hold
 # For a character class: Han characters, their iteration marks, and hiragana.
 CJK = "\u3005-\u3007\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
@@ -207,8 +209,15 @@ def sentences(text: str) -> list[str]:
     parts: list[str] = []
     for piece in (piece for line in text.splitlines() for piece in _SENTENCE_END.split(line)):
         is_sentence = _ONE_SENTENCE.fullmatch(piece)  # Most are, and spaCy takes a millisecond.
-        parts += [piece] if is_sentence else (sentence.text for sentence in _sentencizer()(piece).sents)
+        if is_sentence:
+            parts.append(piece)
+        else:
+            with _splitting:
+                parts += [sentence.text for sentence in _sentencizer()(piece).sents]
     return [part.strip() for part in parts if part.strip()]
+
+
+_splitting = ForkSafeLock()  # Threads share the pipeline, and spaCy does not promise that this is safe.
 
 
 @cache
