@@ -13,7 +13,7 @@ from typing import Any
 
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.checking import WhereColumn, check_candidate_lists, check_examples, check_rows, index_in
-from mars_score.data.cleaning import prepare_row, strip_all_urls_hashtags
+from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.data.frames import columns_of, in_memory, is_tabular
 from mars_score.errors import Notice, Notices, warn
 from mars_score.explanation import Explanation, explain
@@ -262,7 +262,7 @@ class MarsScorer:
         """Return a checked example as its references are augmented."""
         if not self.settings.config.strip_urls_hashtags:
             return example
-        references = strip_all_urls_hashtags(example.references)
+        references = map(without_urls_hashtags, example.references)
         return replace(example, references=tuple(dict.fromkeys(references)))
 
     def free(self) -> None:
