@@ -438,10 +438,60 @@ def test_masks_of_a_stream_need_a_corpus(tiny):
 def test_faults_in_a_stream(tiny):
     rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, **STREAM)
     assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
-    with pytest.raises(TypeError, match=r"predictions\[0\] must be a string.*\(of the rows from 2 on\)"):
+    with pytest.raises(TypeError, match=r"predictions\[2\] must be a string"):
         next(rows)
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         mars_score.score_iter([], chunk_size=0)
+
+
+FAULTS_IN_STREAMS = {
+    r"references\[5\] holds a blank": {"reference": " "},
+    r"contexts\[5\]\[1\] is blank": {"context": ["Where?", ""]},
+    r"predictions\[5\] is an empty list": {"prediction": []},
+    r"column 'reference'\[5\] holds a list or an object, but column 'reference'\[0\] a text": {
+        "reference": '["a"]'
+    },
+}
+
+
+@pytest.mark.parametrize("size", [1, 4, 64])
+@pytest.mark.parametrize("match", FAULTS_IN_STREAMS)
+def test_faults_in_a_stream_are_named_by_its_rows(tiny, match, size):
+    rows = [ROWS[0]] * 5 + [{**ROWS[0], **FAULTS_IN_STREAMS[match]}]
+    with pytest.raises((TypeError, ValueError), match=match):
+        list(mars_score.score_iter(rows, chunk_size=size, **STREAM))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 64])
+def test_a_stream_warns_once_of_its_rows(tiny, size):
+    rows = [{**ROWS[0], "prediction": " " if number % 3 == 1 else "She took the bus."} for number in range(8)]
+    rows[6]["context"] = ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MarsWarning)
+        assert len(list(mars_score.score_iter(rows, chunk_size=size, **STREAM))) == 8
+    messages = [str(warning.message) for warning in caught if warning.category is MarsWarning]
+    assert [message.rpartition(": ")[2] for message in messages] == [
+        "3 of 8 rows (index 1, 4, 7)",
+        "1 of 8 rows (index 6)",
+    ]
+    assert caught[-1].filename == __file__
+
+
+def test_a_stream_that_is_closed_warns_of_the_rows_before(tiny):
+    rows = mars_score.score_iter([{**ROWS[0], "prediction": ""}] * 4, chunk_size=1, **STREAM)
+    next(rows), next(rows)
+    with pytest.warns(MarsWarning, match=r"2 of 2 rows \(index 0, 1\)"):
+        rows.close()
+
+
+def test_cells_of_a_stream_are_told_of_once(tiny):
+    rows = [{**ROWS[0], "reference": text} for text in ("['a bus']", '["a", "b"]', "['c']")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MarsWarning)
+        list(mars_score.score_iter(rows, chunk_size=1, **STREAM))
+    told = [str(warning.message) for warning in caught if "hold lists" in str(warning.message)]
+    assert len(told) == 1
+    assert told[0].startswith("column 'reference'[0] and the others")
 
 
 # Files

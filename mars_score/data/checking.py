@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, unnested
-from mars_score.errors import brief
+from mars_score.errors import brief, index_in
 from mars_score.rows import TASKS, Example, Row
 from mars_score.text import PASSAGE_BREAK, is_blank, normalise, whole
 
@@ -19,11 +19,6 @@ _NO_MIX = "To score every row by its context alone, give no references at all"
 ROLES = ("system", "user", "assistant")
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 WhereColumn = Callable[[str], Where]  # gives such a function for a column
-
-
-def index_in(column: str) -> Where:
-    """Return a function that names a row of a column by its index."""
-    return f"{column}[{{}}]".format
 
 
 class Context(NamedTuple):
@@ -41,10 +36,10 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
-def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
+def check_candidate_lists(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[tuple[str, ...]]:
     """Return the candidates of each row, which is a string or a list of strings."""
     column = list(map(unnested, _column("predictions", predictions)))
-    return _lists(column, index_in("predictions"), if_empty="give at least one candidate or leave the row out")
+    return _lists(column, where, if_empty="give at least one candidate or leave the row out")
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
 
-from mars_score.errors import brief, warn
+from mars_score.errors import brief, index_in, warn
 from mars_score.options import unknown_name
 
 _OPTIONAL = ("samples", "task")  # columns that are used only if the user names them
@@ -88,7 +88,14 @@ def is_tabular(data: Any) -> bool:
     return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)
 
 
-def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
+def columns_of(
+    data: Any,
+    names: Mapping[str, str | None] | None = None,
+    *,
+    use_context: bool = True,
+    first: int = 0,
+    kinds: "CellKinds | None" = None,
+) -> _Columns:
     """Return predictions, references, contexts, samples and tasks of a table; None for a column that is not used.
 
     Args:
@@ -99,6 +106,8 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
             named None is not used. Samples and tasks have no default names: ``{"samples": "others", "task":
             "kind"}``.
         use_context: whether the contexts are used.
+        first: number of the first row in errors and warnings.
+        kinds: of the cells of the rows before these.
 
     Raises:
         TypeError: an unknown key of ``names``, a row that is no dict, or a column that is no list.
@@ -112,31 +121,37 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
     titles = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
     if not use_context:
         titles["context"] = None
-    columns = _names_in(data)
+    columns, kinds = _names_in(data, first), kinds or CellKinds()
 
     def column(name: str) -> list[Any] | None:
         title = titles[name]
         if title is None:
             return None
         is_exact = title != name or (name in names and title in columns)
-        return _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"))
+        title, values = _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"), first)
+        if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
+            return values
+        where = index_in(f"column {title!r}", first)
+        return kinds.parse(values, name, where, "pass the columns one by one, as lists of texts")
 
     return column("prediction"), column("reference"), column("context"), column("samples"), column("task")
 
 
-def _names_in(data: Any) -> list[Any]:
+def _names_in(data: Any, first: int) -> list[Any]:
     """Return the names of the columns of a table, or of those that any dict of a list has."""
     if not isinstance(data, Sequence):
         return list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
-    for number, row in enumerate(data):
+    for number, row in enumerate(data, first):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
     return list(dict.fromkeys(chain.from_iterable(data)))
 
 
-def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str]) -> list[Any]:
-    """Return the values of the only column with one of these titles, with lists for lists written as texts."""
-    matching = _matching(data, columns, titles)
+def _column(
+    data: Any, columns: Sequence[Any], name: str, titles: Sequence[str], first: int
+) -> tuple[str, list[Any]]:
+    """Return the title and the values of the only column with one of these titles."""
+    matching = _matching(data, columns, titles, first)
     if len(matching) != 1:
         fault = f"several columns could be {titles[0]!r}" if matching else f"there is no column {titles[0]!r}"
         shown = ", ".join(map(repr, columns)) or "none"
@@ -148,29 +163,28 @@ def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str])
     if values is None:
         fault = f"must be a list with one entry per row, got {brief(column)}"
         raise TypeError(f"column {title!r} {fault}; for a single row pass a list of one")
-    if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
-        return values
-    where = f"column {title!r}[{{}}]".format
-    return CellKinds().parse(values, name, where, "pass the columns one by one, as lists of texts")
+    return title, values
 
 
-def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str]) -> list[tuple[str, Any]]:
+def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str], first: int) -> list[tuple[str, Any]]:
     """Return the columns with one of these titles, which may be in the dicts of a column (``doc.question``)."""
     if isinstance(data, Sequence):
-        return _matching_in_rows(data, titles)
+        return _matching_in_rows(data, titles, first)
     matching = [(title, data[title]) for title in columns if title in titles]
     for head in columns:
         if not matching and isinstance(head, str) and titles[0].startswith(f"{head}."):
             rows = [{head: fields} for fields in entries_of(data[head]) or []]
-            matching = _matching_in_rows(rows, titles[:1])
+            matching = _matching_in_rows(rows, titles[:1], first)
     return matching
 
 
-def _matching_in_rows(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) -> list[tuple[str, Any]]:
+def _matching_in_rows(
+    rows: Sequence[Mapping[Any, Any]], titles: Sequence[str], first: int
+) -> list[tuple[str, Any]]:
     """Return the columns that all rows have; raise ValueError if only some rows have any."""
     columns = {title: [get_field(row, title, _MISSING) for row in rows] for title in titles}
     lacking = {
-        title: [number for number, value in enumerate(column) if value is _MISSING]
+        title: [number for number, value in enumerate(column, first) if value is _MISSING]
         for title, column in columns.items()
     }
     complete = [(title, column) for title, column in columns.items() if not lacking[title]]

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mars_score.data.checking import Where, index_in
+from mars_score.data.checking import Where
+from mars_score.errors import index_in
 from mars_score.judging import Gate, JudgeResult, judge_by
 from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
