@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Action = Literal["score", "augment"]
 # Columns of the output.
 ADDED = {
-    "score": ("mars", "aspects", "contradicted", "supported", "unsupported"),
+    "score": ("mars", "aspects", "contradicted", "supported", "unsupported", "mars_signature"),
     "augment": ("augmented_references", "augmentations"),
 }
 RESULTS = "results.jsonl"  # in the run's folder
@@ -279,14 +279,21 @@ class Run:
         self._tasks: set[str] = set()
         self._has_samples = False
 
-    def check(self, out: str | None) -> None:
-        """Check all rows, and that ``out`` can hold them, before any model is loaded; also count IDF."""
+    def check(self, out: str | None, see: Callable[[Chunk], None] | None = None) -> None:
+        """Check all rows, and that ``out`` can hold them, before any model is loaded; also count IDF.
+
+        Args:
+            out: the output.
+            see: called with the rows, some at a time.
+        """
         settings = self._scorer.settings
         counter = _IdfCounter(settings)
         writable = None if out is None else Writable(out, ADDED[self._action.name], self._results.parent)
         for chunk in self._input.chunks(_CHECKED_TOGETHER):
             if writable is not None:
                 writable.check(chunk.file)
+            if see is not None:
+                see(chunk)
             if settings.config.counts_idf:
                 counter.add(reference for row in chunk.rows for reference in self._references_of(row))
             self._rows += len(chunk.rows)
@@ -339,9 +346,12 @@ class Run:
 
     def output(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of the output, with the columns that the run adds."""
+        signature = str(self.signature)
         for chunk, results in self._computed():
             for row, result in zip(chunk.file.rows, results, strict=True):
-                values = {**result, "mars": result["score"]} if self._action.name == "score" else result
+                values = result
+                if self._action.name == "score":
+                    values = {**result, "mars": result["score"], "mars_signature": signature}
                 yield {**row, **{name: values[name] for name in ADDED[self._action.name]}}
 
     def summary(self, explained: int = 0) -> Summary:

@@ -1,4 +1,4 @@
-"""Contradicted rows: gates, ``judge``, outputs, a baseline; and the options of a project."""
+"""Contradicted rows: gates, ``judge``, outputs; and the options of a project."""
 
 import csv
 import json
@@ -93,49 +93,6 @@ def test_the_mark_in_the_list_of_rows(accused, rows, run):
     _, text, _ = run("score", rows)
     line = next(line for line in text.splitlines() if line.endswith("indeed."))
     assert "[contradicted] " in line
-
-
-def test_a_baseline_of_the_same_rows(tiny_mini, rows, run, tmp_path):
-    out = tmp_path / "out.jsonl"
-    assert run("score", rows, "--out", str(out))[0] == 0
-    assert run("score", rows, "--fail-under-baseline", str(out))[0] == 0
-    better = [{**row, "mars": row["mars"] + 0.25} for row in jsonl.read(out)]
-    jsonl.write(out, better)
-    code, _, error = run("score", rows, "--fail-under-baseline", str(out))
-    assert code == 3
-    assert "the mean score fell by 0.2500" in error
-    assert f"line 1: {better[0]['mars']:.4f} -> {better[0]['mars'] - 0.25:.4f}" in error
-
-
-def test_chance_does_not_fail_a_build(tiny_mini, run, tmp_path):
-    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
-    jsonl.write(path, [{**ROWS[0], "context": f"It was day {number}."} for number in range(12)])
-    run("score", str(path), "--out", str(out))
-    before = jsonl.read(out)
-    for change, code in ((0.1, 0), (-0.1, 0)):
-        # Half of the rows rise and half fall, by a little more: the interval of the mean holds 0.
-        moved = [
-            {**row, "mars": row["mars"] + (change if number % 2 else -change) + 0.001}
-            for number, row in enumerate(before)
-        ]
-        jsonl.write(out, moved)
-        assert run("score", str(path), "--fail-under-baseline", str(out))[0] == code
-
-
-@pytest.mark.parametrize(
-    ("lines", "fault"),
-    [
-        (['{"mars": 0.5}'], "1 scores, and there are 2 rows"),
-        (['{"mars": 0.5}', '{"score": 1}'], ":2 has no score"),
-        (['{"mars": 0.5}', '{"mars": null}'], ":2 has no score"),
-    ],
-)
-def test_a_baseline_of_other_rows_is_refused(tiny_mini, rows, run, tmp_path, lines, fault):
-    path = tmp_path / "baseline.jsonl"
-    path.write_text("\n".join(lines), "utf-8")
-    code, _, error = run("score", rows, "--fail-under-baseline", str(path))
-    assert code == 2
-    assert fault in error
 
 
 def test_judge_lets_no_contradiction_pass(accused):

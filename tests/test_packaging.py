@@ -90,7 +90,7 @@ def test_direct_dependencies_are_pinned():
 
 
 IMPORTED_AS = {"sentence-transformers": "sentence_transformers", "pot": "ot", "rouge-score": "rouge_score"}
-# Adapters import the library that they are for; the others stand behind an extra that only people who ask for it need.
+# Adapters import the library that they are for, which no extra has.
 ADAPTED = {"aenum", "inspect_ai", "langfuse", "lighteval", "lm_eval", "mlflow", "bert_score"}
 
 

@@ -22,7 +22,7 @@ from mars_score.cli.arguments import (
     readable_again,
     scorer_arguments,
 )
-from mars_score.cli.baseline import fallen, read_baseline
+from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen, read_baseline
 from mars_score.cli.printing import print_error, print_line, print_notices, scoring
 from mars_score.progress import progress_bars
 from mars_score.text import one_line
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LISTED = 20  # rows that fail
 _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability, premise and '
-    'source), how far a summary is "supported", and its "unsupported" sentences'
+    'source), how far a summary is "supported", its "unsupported" sentences, and the "mars_signature"'
 )
 _UNCHECKED = (
     "dialogues, data, blank candidates, texts without references, texts that are not English, or summaries with "
@@ -69,6 +69,8 @@ def _add_score(commands: Any) -> None:
     gate.add_argument("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = "the mean score is below that of an earlier --out of the same rows, by more than chance"
     gate.add_argument("--fail-under-baseline", metavar="SCORES.jsonl", help=text)
+    text = "a mean that is lower by X at most has not fallen below the baseline (default: %(default)s)"
+    gate.add_argument("--least-fall", type=_fall, default=LEAST_FALL, metavar="X", help=text)
     add_run_options(parser)
     add_scorer_options(parser)
     parser.set_defaults(run=_score)
@@ -90,8 +92,13 @@ def _add_augment(commands: Any) -> None:
 
 
 @contextmanager
-def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
-    """Yield a run that has computed everything, and its folder, which the end of the block removes."""
+def _complete_run(
+    args: argparse.Namespace, action: Action, baseline: Baseline | None = None
+) -> Iterator[tuple[Run, Path]]:
+    """Yield a run that has computed everything, and its folder, which the end of the block removes.
+
+    Before anything is computed its rows and settings are compared with those of ``baseline``.
+    """
     from mars_score.data.writing import run_folder
     from mars_score.runs import Run
 
@@ -99,7 +106,8 @@ def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Ru
         with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
             arguments = scorer_arguments(args)
             run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
-            run.check(args.out)
+            run.check(args.out, baseline.see if baseline else None)
+            notices += baseline.check(run.signature) if baseline else ()
             run.compute(args.workers)
         print_notices(map(rename, notices))
         yield run, folder
@@ -117,14 +125,16 @@ def _score(args: argparse.Namespace) -> int:
     from mars_score.atomic import naming
     from mars_score.data.writing import write
 
-    baseline = read_baseline(args.fail_under_baseline) if args.fail_under_baseline else None
-    with _complete_run(args, "score") as (run, folder):
+    baseline = None
+    if args.fail_under_baseline:
+        baseline = read_baseline(args.fail_under_baseline, input_columns(args), getattr(args, "task", None))
+    with _complete_run(args, "score", baseline) as (run, folder):
         summary = run.summary(args.explain)
         explanations = run.explain([row.row for row in summary.lowest[: args.explain]])
         failures = [
             *_failures(run, summary.mean, args.fail_under, args.fail_rows_under),
             *_contradictions(run, args.fail_contradicted),
-            *(fallen(run.scores(), baseline) if baseline else ()),
+            *(fallen(run.scores(), baseline, args.least_fall) if baseline else ()),
         ]
         shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
         with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
@@ -149,6 +159,14 @@ def _threshold(text: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
+    return number
+
+
+def _fall(text: str) -> float:
+    """Convert an option's text to a number of at least 0."""
+    number = _threshold(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
     return number
 
 
