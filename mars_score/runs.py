@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from mars_score.atomic import naming
 from mars_score.cache import digest, store_folder
 from mars_score.data.columns import Columns, RecordFile
+from mars_score.data.forms import Readings
 from mars_score.data.frames import CellKinds
 from mars_score.data.reading import read_chunks
 from mars_score.data.writing import Writable
@@ -130,8 +131,8 @@ class InputFile:
             )
         self._state = self._read_state()
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """Yield all rows from the first on, ``size`` of the file's at a time.
+    def chunks(self, size: int, readings: Readings | None = None) -> Iterator[Chunk]:
+        """Yield all rows from the first on, ``size`` of the file's at a time; count how they are read.
 
         Raises:
             TypeError, ValueError: a row cannot be used (its line is named), or the file has changed.
@@ -139,20 +140,20 @@ class InputFile:
         try:
             for file in read_chunks(self.path, size):
                 self._check_state()
-                yield self._chunk(file)
+                yield self._chunk(file, readings or Readings())
         except (ValueError, TypeError, OSError):
             self._check_state()  # If the file has changed, that is to blame.
             raise
         self._check_state()
 
-    def _chunk(self, file: RecordFile) -> Chunk:
+    def _chunk(self, file: RecordFile, readings: Readings) -> Chunk:
         if self._present is None:
             self._present = self.columns.found_in(file)
         file = self._present.parse_cells(file, self._kinds)
         if self._present.prediction is None:
-            return Chunk(file, self._present.examples(file, task=self._task))
+            return Chunk(file, self._present.examples(file, task=self._task, readings=readings))
         file = file.one_value_each(self._present.prediction)
-        return Chunk(file, self._present.rows(file, task=self._task))
+        return Chunk(file, self._present.rows(file, task=self._task, readings=readings))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -245,6 +246,9 @@ class Run:
         chunk_size: number of rows scored together.
         progress: called as ``progress(stage, done, total)``.
 
+    Attributes:
+        readings: how contexts and candidates were read that are more than texts.
+
     Raises:
         TypeError, ValueError: an argument of :class:`MarsScorer` is wrong, or its settings do not go with the
             action or the columns.
@@ -274,6 +278,7 @@ class Run:
         self._results = folder / RESULTS
         self._report = self._scorer.runtime.report
         self._idf: Idf | None = None  # of the file's references, or of the corpus
+        self.readings = Readings()  # of the first pass
         self._rows = 0  # number of candidates
         self._reference_counts: set[int] = set()  # different numbers of references of a row
         self._tasks: set[str] = set()
@@ -289,7 +294,7 @@ class Run:
         settings = self._scorer.settings
         counter = _IdfCounter(settings)
         writable = None if out is None else Writable(out, ADDED[self._action.name], self._results.parent)
-        for chunk in self._input.chunks(_CHECKED_TOGETHER):
+        for chunk in self._input.chunks(_CHECKED_TOGETHER, self.readings):
             if writable is not None:
                 writable.check(chunk.file)
             if see is not None:

@@ -14,7 +14,8 @@ from typing import Any
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.checking import WhereColumn, check_candidate_lists, check_examples, check_rows
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
-from mars_score.data.frames import CellKinds, columns_of, in_memory, is_tabular
+from mars_score.data.forms import Readings, UsualColumns, usual_columns
+from mars_score.data.frames import CellKinds, TableColumns, columns_of, in_memory, is_tabular
 from mars_score.errors import Notice, Notices, index_in, warn
 from mars_score.explanation import Explanation, explain
 from mars_score.heads import TermsHead, check_fits, read_head
@@ -131,8 +132,8 @@ class MarsScorer:
             predictions = in_memory(predictions)
             if is_tabular(predictions):
                 table = columns_of(predictions, columns, use_context=self.settings.use_context)
-                predictions, references, contexts, samples, _ = table
-                tasks, columns = _only_tasks(tasks, table[-1]), None
+                table, columns = self._usual(table._replace(tasks=_only_tasks(tasks, table.tasks))), None
+                predictions, references, contexts, samples, tasks = table[:5]
         if columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         rows, numbers = self._check_lists(predictions, references, contexts, samples, tasks)
@@ -166,6 +167,21 @@ class MarsScorer:
         self.check_inputs(has_references=references is not None, has_samples=samples is not None)
         columns = (predictions, references, contexts, samples, tasks)
         return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, where=where)
+
+    def _usual(self, table: TableColumns, where: WhereColumn = index_in) -> TableColumns:
+        """Turn chats that hold candidates, and contexts that their column calls passages, into the usual forms."""
+        if table.predictions is None:
+            return table
+        kinds = table.tasks if isinstance(table.tasks, list) else [table.tasks] * len(table.predictions)
+        usual = usual_columns(
+            UsualColumns(table.predictions, table.contexts),
+            (table.titles["prediction"], table.titles["context"]),
+            Readings(),
+            questions=table.questions,
+            are_dialogues=[(kind or self.settings.task) == "dialogue" for kind in kinds],
+            where=where,
+        )
+        return table._replace(predictions=usual.predictions, contexts=usual.contexts)
 
     def _check_lists(
         self, predictions: Any, *columns: Any, where: WhereColumn = index_in
@@ -207,7 +223,7 @@ class MarsScorer:
     def _result(
         self, rows: Sequence[Row], numbers: Sequence[int], counted: Notices, *, explain: bool = False
     ) -> MarsResult:
-        """Score checked rows as :meth:`score_rows` does, but without warnings; add their notices to ``counted``."""
+        """Score checked rows like :meth:`score_rows`, but without warnings; add their notices to ``counted``."""
         with self._reports.bars():
             scores = self._row_scores(rows)
             explanations = self._explain(rows, scores) if explain else ()
@@ -372,7 +388,8 @@ def score_iter(
         try:
             while chunk := list(islice(stream, chunk_size)):
                 table = columns_of(chunk, columns, use_context=use_context, first=done, kinds=kinds)
-                checked, numbers = scorer._check_lists(*table, where=partial(index_in, first=done))
+                where = partial(index_in, first=done)
+                checked, numbers = scorer._check_lists(*scorer._usual(table, where)[:5], where=where)
                 result = scorer._result(checked, [done + number for number in numbers], counted)
                 yield from result.to_records()
                 done += len(chunk)

@@ -60,6 +60,8 @@ def score(run):
 
 # mars score
 
+MORE = ["notices", "read"]
+
 
 def test_score_as_json(score, write, scorers, monkeypatch):
     row_scores = MarsScorer.row_scores
@@ -72,7 +74,8 @@ def test_score_as_json(score, write, scorers, monkeypatch):
     code, out, err = score(write(), "--json")
     assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
-    assert list(result) == ["mars", "interval", "faithfulness", "scores", "signature", "settings", "notices"]
+    assert list(result) == ["mars", "interval", "faithfulness", "scores", "signature", "settings", *MORE]
+    assert result["read"] == ["context: 2 turns a row (1 of 2 rows)"]
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
     assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.75), SCORES, [])
@@ -99,8 +102,9 @@ def test_score_in_plain_text(score, write):
     assert lines[0] == "MARS 0.5000   no interval: fewer than 10 contexts   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert "|encoder:" in lines[1]
-    assert lines[2] == f"notice: {Notice.BLANK.message}: 1 of 3 rows (line 3)"
-    assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
+    assert lines[2] == "context: 2 turns a row (1 of 3 rows)"
+    assert lines[3] == f"notice: {Notice.BLANK.message}: 1 of 3 rows (line 3)"
+    assert lines[4:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
 
 
 def test_of_many_rows_some_are_shown(score, write):
@@ -125,7 +129,10 @@ def test_scores_in_a_file(score, write, tmp_path):
     assert score(write(rows), "--out", link)[0] == 0
     assert link.is_symlink()
     none, judged = dict.fromkeys(Aspects._fields), {"contradicted": [], "supported": None, "unsupported": []}
-    assert jsonl.read(out) == [
+    written = jsonl.read(out)
+    [signature] = {row.pop("mars_signature") for row in written}
+    assert signature.startswith("mars|version:")
+    assert written == [
         {**row, "mars": score, "aspects": {**none, "reference": score}, **judged}
         for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
     ]

@@ -141,7 +141,9 @@ def read_baseline(path: str, columns: Columns, task: str | None) -> Baseline:
             ) from None
     signatures = dict.fromkeys(str(row["mars_signature"]) for row in file.rows if row.get("mars_signature"))
     present = _present(columns, file)
-    examples = present.examples(file, task=task) if present.names.keys() & {"reference", "context"} else []
+    examples: Sequence[Row | Example] = ()
+    if present.reference or present.context:
+        examples = (present.rows if present.prediction else present.examples)(file, task=task)
     return Baseline(
         path,
         scores,
@@ -152,8 +154,8 @@ def read_baseline(path: str, columns: Columns, task: str | None) -> Baseline:
 
 
 def _present(columns: Columns, file: RecordFile) -> Columns:
-    """Return the columns of references, contexts and tasks that a file has."""
-    found = replace(columns, prediction=None, samples=None).found_in(file)
+    """Return the columns that a file has, without samples."""
+    found = replace(columns, samples=None).found_in(file)
     lacking: dict[str, Any] = {name: None for name, title in found.names.items() if not file.has(title)}
     return replace(found, **lacking)
 

@@ -142,6 +142,8 @@ def _score(args: argparse.Namespace) -> int:
                 _show_json(run, summary, explanations, args.detailed)
             elif args.out != "-":
                 _show_text(run, summary, explanations, args.detailed)
+            else:
+                print_notices(run.readings.lines())
         if args.out is not None:
             write(run.output(), folder, args.out)  # It may replace the input, which is not read again.
         with shown.open(encoding=encoding, newline="") as file:
@@ -237,6 +239,7 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         "signature": str(signature),
         "settings": signature.to_dict(),
         "notices": list(summary.notices.sentences(lines=True)),
+        "read": list(run.readings.lines()),
     }
     if explanations:
         lowest = zip(summary.lowest, explanations, strict=False)
@@ -260,6 +263,8 @@ def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
     print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
     print_line(f"signature {run.signature}")
+    for line in run.readings.lines():
+        print_line(line)
     if standing := _standing(run):
         print_line(standing)
     if (faithfulness := summary.faithfulness) is not None:
@@ -323,6 +328,6 @@ def _augment(args: argparse.Namespace) -> None:
     with _complete_run(args, "augment") as (run, folder):
         notices = run.notices()
         write(run.output(), folder, args.out)  # It may replace the input.
-    print_notices(notices.sentences(lines=True))
+    print_notices([*notices.sentences(lines=True), *run.readings.warnings()])
     if not args.quiet:
         print_error(f"{notices.rows} rows with augmented references written to {args.out}")

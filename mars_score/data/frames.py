@@ -5,8 +5,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
+from mars_score.data.names import find_question, usual_titles
 from mars_score.errors import brief, index_in, warn
 from mars_score.options import unknown_name
 
@@ -14,10 +15,21 @@ _OPTIONAL = ("samples", "task")  # columns that are used only if the user names 
 NAMES = ("prediction", "reference", "context", *_OPTIONAL)
 _MISSING = object()
 _LONGEST_LITERAL = 2**20  # characters of a cell that is parsed
-_Columns = tuple[Any, Any, Any, Any, Any]
 
 
 # Tables
+
+
+class TableColumns(NamedTuple):
+    """The columns of a table that count, None for one that is not used, and their titles by what they hold."""
+
+    predictions: Any
+    references: Any
+    contexts: Any
+    samples: Any
+    tasks: Any
+    titles: Mapping[str, Any]
+    questions: Sequence[Any] | None
 
 
 def in_memory(data: Any) -> Any:
@@ -95,8 +107,11 @@ def columns_of(
     use_context: bool = True,
     first: int = 0,
     kinds: "CellKinds | None" = None,
-) -> _Columns:
-    """Return predictions, references, contexts, samples and tasks of a table; None for a column that is not used.
+) -> TableColumns:
+    """Return the columns of a table.
+
+    Without a column of contexts one is taken that is called as passages usually are
+    (:mod:`mars_score.data.names`); and without one of these, or of candidates, a chat.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
@@ -122,6 +137,9 @@ def columns_of(
     if not use_context:
         titles["context"] = None
     columns, kinds = _names_in(data, first), kinds or CellKinds()
+    unknown = [name for name in ("context", "prediction") if titles[name] == name and name not in names]
+    unknown = [name for name in unknown if name not in columns and f"{name}s" not in columns]
+    titles |= _usual_titles(unknown, columns, data)
 
     def column(name: str) -> list[Any] | None:
         title = titles[name]
@@ -129,12 +147,35 @@ def columns_of(
             return None
         is_exact = title != name or (name in names and title in columns)
         title, values = _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"), first)
+        titles[name] = title
         if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
             return values
         where = index_in(f"column {title!r}", first)
         return kinds.parse(values, name, where, "pass the columns one by one, as lists of texts")
 
-    return column("prediction"), column("reference"), column("context"), column("samples"), column("task")
+    predictions, references, contexts, samples, tasks = map(column, NAMES)
+    used = [title for name, title in titles.items() if name != "context"]
+    question = None if contexts is None else find_question(columns, used)
+    questions = None if question is None else _values(data, question)
+    return TableColumns(predictions, references, contexts, samples, tasks, titles, questions)
+
+
+def _usual_titles(unknown: Sequence[str], columns: Sequence[Any], data: Any) -> dict[str, Any]:
+    """Return the titles of columns that are called as contexts or candidates are elsewhere."""
+
+    def holds_list(title: Any) -> bool:
+        value = next((value for value in _values(data, title) if not is_missing(value) and value != ""), None)
+        value = value_of_cell(value, "context") if isinstance(value, str) else value
+        return not isinstance(value, str) and entries_of(value) is not None
+
+    return usual_titles(unknown, columns, holds_list, "name one: columns={'context': ...}")
+
+
+def _values(data: Any, title: Any) -> list[Any]:
+    """Return the values of a column of a table, None where a dict of a list lacks it."""
+    if isinstance(data, Sequence):
+        return [row.get(title) for row in data]
+    return entries_of(data[title]) or []
 
 
 def _names_in(data: Any, first: int) -> list[Any]:
@@ -261,7 +302,7 @@ def unnested(value: Any) -> Any:
 def value_of_cell(text: str, column: str) -> Any:
     """Return the list or object that a cell holds in the notation of JSON or Python, or else its text.
 
-    A cell of column "context" may hold a list of texts or of messages, or an object; others a list of texts.
+    A cell of column "context" may hold a list of texts or objects, or an object; others one of texts or messages.
     """
     start = text.strip()[:1]
     if start not in ("[", "{") or len(text) > _LONGEST_LITERAL or (start == "{" and column != "context"):
@@ -274,6 +315,7 @@ def value_of_cell(text: str, column: str) -> Any:
         is_object = isinstance(value, dict) and all(isinstance(key, str) for key in value)
         kinds = (str, dict) if column == "context" else (str,)
         is_list = isinstance(value, list) and any(all(isinstance(part, kind) for part in value) for kind in kinds)
+        is_list |= isinstance(value, list) and all(isinstance(part, dict) and "role" in part for part in value)
         if value and (is_object or is_list):
             return value
     return text
