@@ -240,6 +240,8 @@ class RowScore:
         verdicts: on its contradicted sentences, where that is reliable.
         without_support: sentences of a summary that its context does not say, where that is reliable; some of them
             are contradicted as well.
+        checked: whether contradictions of the row could be found.
+        unchecked: the reason why not, or "".
     """
 
     score: float
@@ -250,6 +252,8 @@ class RowScore:
     aspects: Aspects = field(default_factory=Aspects)
     verdicts: tuple[Verdict, ...] = ()
     without_support: tuple[Verdict, ...] = ()
+    checked: bool = True
+    unchecked: str = ""
 
     @property
     def contradicted(self) -> list[dict[str, Any]]:
@@ -306,5 +310,8 @@ class RowScore:
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
-            *(tuple(Verdict(**one) for one in stored[name]) for name in ("contradicted", "unsupported")),
+            verdicts=tuple(Verdict(**one) for one in stored["contradicted"]),
+            without_support=tuple(Verdict(**one) for one in stored["unsupported"]),
+            checked=stored.get("checked", any(term["name"] == "contradiction" for term in stored["terms"])),
+            unchecked=stored.get("unchecked", ""),
         )

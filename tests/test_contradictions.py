@@ -43,7 +43,7 @@ def test_a_contradicted_row_fails_the_build(accused, rows, run, tmp_path):
     assert code == 3
     assert contradicted(out)[0]
     count = sum(contradicted(out))
-    assert f"{count} of 2 rows are contradicted:" in error
+    assert f"{count} of 2 rows {'is' if count == 1 else 'are'} contradicted:" in error
     assert "line 1: " in error
     assert "by: " in error
     assert run("score", rows, "--fail-contradicted", "0.99")[0] == (0 if count < 2 else 3)
@@ -55,8 +55,8 @@ def test_a_gate_says_what_it_cannot_check(accused, rows, run, tmp_path):
     jsonl.write(path, [{**row, "context": ["They left at noon."]} for row in ROWS] + ROWS[:1])
     code, _, error = run("score", str(path), "--fail-contradicted")
     assert code == 3
-    assert "2 of 3 rows cannot be checked for contradictions: dialogues" in error
-    assert "1 of 3 rows are contradicted" in error
+    assert "2 of 3 rows cannot be checked for contradictions: 2 " in error
+    assert "1 of 3 rows is contradicted" in error
     assert "cannot be checked" not in run("score", str(path))[2]
     assert "cannot be checked" not in run("score", rows, "--fail-contradicted")[2]
 
@@ -72,7 +72,7 @@ def test_without_belief_in_the_context_a_summary_is_checked_by_a_close_reference
     code, _, error = run("score", rows, "--task", "summary", "--fail-contradicted", "--out", out)
     assert code == 3
     assert "1 of 2 rows cannot be checked for contradictions: " in error
-    assert "1 of 2 rows are contradicted" in error
+    assert "1 of 2 rows is contradicted" in error
     assert contradicted(out) == [True, False]
     assert [row["unsupported"] for row in jsonl.read(out)] == [[], []]
     run("score", rows, "--task", "summary", "--no-references", "--out", out)
