@@ -13,6 +13,10 @@ class Notice(Enum):
     """What was special about a row, with its message, in the order of reports."""
 
     BLANK = "blank candidates score 0.0; a bad candidate that is not blank can score lower"
+    NO_ANSWER = (
+        "the candidate is an error message, a placeholder such as N/A or null, or punctuation alone; where a"
+        " system failed to answer leave the row out, or count it apart"
+    )
     BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
     CONTEXT_CUT = (
         "the language model did not see the end of the context (see max_context_tokens), or the candidate has more"

@@ -4,6 +4,7 @@ import re
 import string
 from collections.abc import Sequence
 
+from mars_score.data.placeholders import is_placeholder
 from mars_score.errors import Notice
 from mars_score.rows import Row
 
@@ -78,6 +79,7 @@ def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -
         flags[Notice.URLS_REMOVED] = after != before
     flags |= {
         Notice.BLANK: not candidate,
+        Notice.NO_ANSWER: bool(candidate) and is_placeholder(candidate, references),
         Notice.BLANK_CONTEXT: use_context and not row.context,
         Notice.OWN_SAMPLE: bool(candidate) and candidate in samples,
         Notice.TOKEN_LISTS: len(references) >= _FEW_TOKENS and are_words(references),
