@@ -83,6 +83,10 @@ def test_rows_that_are_lists_in_arrow_and_numpy(make):
 
 REMEDIES = {
     "for a single row pass a list of one": ["text", np.str_("text")],
+    r'pass a column of one of its tables, such as data\["test"\]\["predictions"\]': [
+        datasets.DatasetDict(test=datasets.Dataset.from_dict({"a": ["x"]})),
+        {"test": pd.DataFrame({"a": ["x"]})},
+    ],
     "a set has no order: pass a list": [{"a", "b"}, frozenset("a"), {"a": 1}.keys()],
     r'pass one of its columns, such as data\["predictions"\]': [
         pd.DataFrame({"a": ["x"]}),
@@ -190,6 +194,16 @@ def test_a_table_without_references_says_so(tiny):
         (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
         ({**COLUMNS, "prediction": ["a", []]}, None, r"predictions\[1\] is an empty list; give at least one cand"),
         ({**COLUMNS, "prediction": [["a"]]}, None, "predictions has 1, references has 2"),
+        (
+            datasets.DatasetDict(test=datasets.Dataset.from_dict({"prediction": ["a"]})),
+            None,
+            r"this DatasetDict has several tables: 'test'; pass one of them, such as data\['test'\]",
+        ),
+        (
+            {"dev": pd.DataFrame(COLUMNS), "test": pd.DataFrame(COLUMNS)},
+            None,
+            r"this dict has several tables: 'dev', 'test'; pass one of them, such as data\['dev'\]",
+        ),
         (ROWS[0], None, "column 'prediction' must be a list with one entry per row, got str .* list of one"),
     ],
 )

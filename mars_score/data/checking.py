@@ -17,7 +17,7 @@ from mars_score.data.forms import (
     turns_of,
     usual_form,
 )
-from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, unnested
+from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, splits_of, unnested
 from mars_score.errors import brief, index_in, warn
 from mars_score.rows import TASKS, Example, Row
 from mars_score.text import PASSAGE_BREAK, is_blank, normalise
@@ -246,6 +246,8 @@ def _column(name: str, value: Any) -> list[Any]:
         remedy = "for a single row pass a list of one"
     elif isinstance(value, Set):
         remedy = "a set has no order: pass a list in the order of the rows"
+    elif splits := splits_of(value):
+        remedy = f'pass a column of one of its tables, such as data["{splits[0]}"]["{name}"]'
     elif isinstance(value, Mapping) or is_table(value):
         remedy = f'pass one of its columns, such as data["{name}"]'
     else:

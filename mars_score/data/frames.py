@@ -49,6 +49,12 @@ def is_table(value: Any) -> bool:
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
+def splits_of(value: Any) -> list[Any]:
+    """Return the names of the tables in a dict of tables, such as a DatasetDict; none for anything else."""
+    is_dict = isinstance(value, Mapping) and len(value) > 0 and all(map(is_table, value.values()))
+    return list(value) if is_dict else []
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a value stands for none: None, NaN, NaT, pandas' NA, or a null of Arrow."""
     if hasattr(value, "as_py"):  # a scalar of Arrow
@@ -180,6 +186,10 @@ def _values(data: Any, title: Any) -> list[Any]:
 
 def _names_in(data: Any, first: int) -> list[Any]:
     """Return the names of the columns of a table, or of those that any dict of a list has."""
+    if splits := splits_of(data):
+        shown = ", ".join(map(repr, splits))
+        fault = f"this {type(data).__name__} has several tables: {shown}"
+        raise ValueError(f"{fault}; pass one of them, such as data[{splits[0]!r}]")
     if not isinstance(data, Sequence):
         return list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
     for number, row in enumerate(data, first):

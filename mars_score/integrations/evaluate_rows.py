@@ -170,6 +170,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         free_models()
 
     def _add(self, columns: Mapping[str, Any], first_row: int = 0) -> None:
+        if columns["contexts"] is None and columns["references"] is not None and self._settings.use_context:
+            raise ValueError(
+                "contexts are missing: rows that are added are checked at once, by the settings of evaluate.load; "
+                "add them with contexts, or pass use_context=False to evaluate.load"
+            )
         with self._turn:
             self._batches.append(_read(columns, self._settings, first_row))
 
