@@ -10,7 +10,7 @@ import numpy as np
 
 from mars_score.data.checking import check_candidates
 from mars_score.data.writing import plain
-from mars_score.errors import Notices
+from mars_score.errors import Notices, index_in
 from mars_score.results import MarsResult
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -213,7 +213,7 @@ def rank_systems(
     if from_others:
         scorer.check_inputs(has_references=references is not None, has_samples=True)
     candidates = {
-        name: check_candidates(column, where=f"systems[{name!r}][{{}}]".format) for name, column in systems.items()
+        name: check_candidates(column, where=index_in(f"systems[{name!r}]")) for name, column in systems.items()
     }
     columns = {f"systems[{name!r}]": column for name, column in candidates.items()}
     examples = scorer.check_examples(references, contexts, None if from_others else samples, tasks, **columns)

@@ -149,12 +149,12 @@ class MarsResult:
         )
 
 
-def count_notices(rows: Sequence[Row], numbers: Sequence[int], scores: Sequence[RowScore]) -> tuple[str, ...]:
-    """Write a sentence for each notice on some rows, which are named by the numbers of their input rows."""
+def count_notices(
+    counted: Notices, rows: Sequence[Row], numbers: Sequence[int], scores: Sequence[RowScore]
+) -> None:
+    """Count the notices on some rows, which are named by the numbers of their input rows."""
     # Several candidates of a row that are single words each were probably one candidate.
     are_tokens = len(rows) >= 3 * len(set(numbers)) and are_words([row.candidate for row in rows])
     of_all = {Notice.CANDIDATE_TOKENS} if are_tokens else set()
-    counted = Notices()
     for number, score in zip(numbers, scores, strict=True):
         counted.add(number, score.notices | of_all)
-    return counted.sentences()

@@ -51,7 +51,7 @@ def other_idf() -> AbstractContextManager[Any]:
 
 def idf_of_wordfreq() -> AbstractContextManager[Any]:
     """Let the document frequency be that of texts of 30 words by the frequencies of words of wordfreq 3.1."""
-    from wordfreq import word_frequency  # type: ignore[import-not-found]
+    from wordfreq import word_frequency
 
     def idf(_: Idf, word: str) -> float:
         listed = any(map(str.isalnum, word))  # punctuation is not

@@ -441,8 +441,8 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
             assert f"  contradicted 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
             page = explained._repr_html_()
             assert f"<b>contradicted 1.00</b> {verdict.sentence}" in page
-    assert result.explanations[0].verdicts[0].premise in ROWS[0][1]
-    assert [verdict.premise for verdict in result.explanations[2].verdicts] == ["They stayed."]
+    assert result.explanations[0].score.contradicted[0].premise in ROWS[0][1]
+    assert [verdict.premise for verdict in result.explanations[2].score.contradicted] == ["They stayed."]
 
 
 def test_files(make, monkeypatch, tmp_path, run):

@@ -5,6 +5,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mars_score.data.placeholders import is_placeholder
 from mars_score.errors import Notice
 from mars_score.rows import Row
 
@@ -72,11 +73,12 @@ def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -
     flags[Notice.PIECES] = bool(_PIECES.search(candidate))
     if strip_urls:
         before = (candidate, *references)
-        after = strip_all_urls_hashtags(before)
+        after = tuple(map(without_urls_hashtags, before))
         candidate, references = after[0], after[1:]
         flags[Notice.URLS_REMOVED] = after != before
     flags |= {
         Notice.BLANK: not candidate,
+        Notice.NO_ANSWER: bool(candidate) and is_placeholder(candidate, references),
         Notice.BLANK_CONTEXT: use_context and not row.context,
         Notice.OWN_SAMPLE: bool(candidate) and candidate in samples,
         Notice.TOKEN_LISTS: len(references) >= _FEW_TOKENS and are_words(references),
@@ -92,10 +94,9 @@ def are_words(texts: Sequence[str]) -> bool:
     return all(len(text.split()) == 1 for text in texts)
 
 
-def strip_all_urls_hashtags(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Take URLs and hashtags out of all texts, or out of none if one of them would lose all its words."""
-    stripped = tuple(map(strip_urls_hashtags, texts))
-    return stripped if all(after or not before for before, after in zip(texts, stripped, strict=True)) else texts
+def without_urls_hashtags(text: str) -> str:
+    """Take URLs and hashtags out of a text, but leave one as it is that would lose all its words."""
+    return strip_urls_hashtags(text) or text
 
 
 def strip_urls_hashtags(text: str) -> str:

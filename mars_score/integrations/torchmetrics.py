@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.checking import Where, check_candidates, index_in
+from mars_score.data.checking import Where, check_candidates
+from mars_score.errors import index_in
 from mars_score.integrations.distributed import score_once
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer

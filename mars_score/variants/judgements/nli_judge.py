@@ -42,6 +42,8 @@ MIN_SECOND_OPINION = 0.2
 MAX_ENTAILMENT = 0.05
 MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
 
+NOT_BY_CONTEXT = "this preset cannot judge summaries by their context"  # why a row is unchecked
+
 
 class Reliability(NamedTuple):
     """What can be believed of an NLI model's judgements.
@@ -147,8 +149,7 @@ class NliJudge:
         by_context = is_summary and (by_reference or known.support > 0 or known.by_context)
         unchecked = ""
         if not (by_reference or (is_summary and known.by_context)):
-            by_which = "this NLI model cannot tell contradictions by the context"
-            unchecked = by_which if is_summary else "far from its references"
+            unchecked = NOT_BY_CONTEXT if is_summary else "far from its references"
         return Question(row, by_context, by_reference, unchecked)
 
     def _why_not(self, row: Row) -> str:
@@ -156,14 +157,14 @@ class NliJudge:
         if not row.candidate:
             return "blank candidate"
         if not self._is_used:
-            return "no NLI model"
+            return "not judged with these settings"
         if row.task not in ("summary", "text"):
             return {"dialogue": "dialogue", "data": "record"}[row.task]
         if row.task == "summary":
             return "" if row.context else "no context"
         if not row.references:
             return "no reference"
-        return "" if self.reliability.by_reference else "this NLI model cannot tell contradictions"
+        return "" if self.reliability.by_reference else "not judged by this NLI model"
 
     # Judgements
 
