@@ -67,6 +67,11 @@ class Row:
         """Return the question and the context, as the language model reads them."""
         return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
 
+    @classmethod
+    def from_values(cls, values: Iterable[Any]) -> "Row":
+        """Make a row of its values in order, whose tuples JSON has made lists."""
+        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
+
 
 class LogProbability(NamedTuple):
     """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess."""

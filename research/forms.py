@@ -197,9 +197,8 @@ def to_json(features: Features) -> list[Any]:
 def from_json(values: Sequence[Any]) -> Features:
     """Make features of what JSON leaves of them."""
     features = Features(*values)
-    candidate, references, context, samples, *rest = values[0]
     return features._replace(
-        row=Row(candidate, tuple(references), context, tuple(samples), *rest),
+        row=Row.from_values(values[0]),
         terms=frozenset(features.terms),
         log_p=features.log_p and LogProbability(*features.log_p),
     )

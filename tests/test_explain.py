@@ -51,7 +51,7 @@ def result(request, options):
 
 def test_the_parts_sum_to_the_score(result):
     for row, explanation in zip(result.row_scores, result.explanations, strict=True):
-        assert explanation.score == row.score == sum(explanation.points.values())  # to the last digit
+        assert explanation.score.score == row.score == sum(explanation.points.values())  # to the last digit
         assert [match.similarity for match in explanation.matches if match.kind == "reference"] == [
             reference.similarities[0] for reference in row.references
         ]
@@ -61,7 +61,7 @@ def test_the_parts_sum_to_the_score(result):
                 assert recall == pytest.approx(match.similarity, abs=1e-12)
     assert bool(result.explanations[0].matches[0].words) == ("variant:paper" not in str(result.signature))
     blank = result.explanations[2]
-    assert (blank.score, blank.terms, blank.matches, str(blank)) == (0.0, (), (), "0.0000  (blank candidate)")
+    assert (blank.score.score, blank.score.terms, blank.matches, str(blank)) == (0.0, (), (), "0.0000  (blank candidate)")
     assert [explanation["score"] for explanation in json.loads(result.to_json())["explanations"]] == result.scores
     words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
     encoded = sum(word.similarity is not None for word in words)
@@ -72,7 +72,7 @@ def test_aspects_are_shown(result):
     page = result._repr_html_()
     stored = json.loads(result.to_json())["explanations"]
     for row, explanation, one in zip(result.row_scores, result.explanations, stored, strict=True):
-        assert explanation.aspects == row.aspects
+        assert explanation.score.aspects == row.aspects
         assert one["aspects"] == row.aspects._asdict()
         known = {name: value for name, value in row.aspects._asdict().items() if value is not None}
         for name, value in known.items():

@@ -105,10 +105,7 @@ class MarsScore(Metric):
     def _score(self) -> dict[str, float]:
         parts = [self.rows] if isinstance(self.rows, Tensor) else self.rows  # Syncing joins them.
         lines = [line for part in parts for line in part.cpu().numpy().tobytes().splitlines()]
-        rows = [
-            Row(text, tuple(references), context, tuple(samples), task)
-            for text, references, context, samples, task in map(json.loads, lines)
-        ]
+        rows = [Row.from_values(json.loads(line)) for line in lines]
         if not rows:
             return {"mars": 0.0, "contradicted": 0.0, "faithfulness": math.nan}
         options = dict(self.options)
