@@ -310,10 +310,10 @@ def read_one_in(match: regex.Match[str]) -> Quantity | None:
 def read_ratio(match: regex.Match[str]) -> Quantity:
     """Read a score or a ratio such as 3:1."""
     parts = (int(match["a"]), int(match["b"].replace(",", "")))
-    return pair(match.start(), match.end(), match[0], parts)
+    return pair_of(match.start(), match.end(), match[0], parts)
 
 
-def pair(start: int, end: int, text: str, parts: tuple[int, int]) -> Quantity:
+def pair_of(start: int, end: int, text: str, parts: tuple[int, int]) -> Quantity:
     """Return a score or ratio of two numbers."""
     return Quantity(start, end, text, parts[0], parts[1], PAIR, parts=parts)
 
@@ -326,4 +326,4 @@ def read_ordinal(match: regex.Match[str]) -> Quantity | None:
     return Quantity(match.start(), match.end(), match[0], number, number, ORDINAL, number)
 
 
-FORMS = ((_RATIO, read_ratio), (_ONE_IN, read_one_in), (_AMOUNT, read_amount), (_ORDINAL, read_ordinal))
+AMOUNTS = ((_RATIO, read_ratio), (_ONE_IN, read_one_in), (_AMOUNT, read_amount), (_ORDINAL, read_ordinal))

@@ -9,9 +9,10 @@ from functools import lru_cache
 
 import regex
 
-from mars_score.variants.judgements.quantities import amounts, times
+from mars_score.variants.judgements.quantities.amounts import AMOUNTS, ARTICLED, pair_of
 from mars_score.variants.judgements.quantities.bounds import bounded
 from mars_score.variants.judgements.quantities.quantity import Quantity
+from mars_score.variants.judgements.quantities.times import CLOCKS, DATES, NAMED, NAMES, TENS, YEARS
 from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
 from mars_score.variants.judgements.quantities.words import CARDINALS, ORDINALS, InDigits, either
 
@@ -60,12 +61,12 @@ def _no_quantity(match: regex.Match[str]) -> Quantity:
 
 _FORMS: tuple[_Form, ...] = (
     (_TELEPHONES, _no_quantity),
-    *times.DATES,
-    *times.CLOCKS,
-    *times.YEARS,
+    *DATES,
+    *CLOCKS,
+    *YEARS,
     *((pattern, _no_quantity) for pattern in (_IDENTIFIERS, _MARKS, _PHRASES)),
-    *amounts.FORMS,
-    *times.NAMES,
+    *AMOUNTS,
+    *NAMES,
 )
 
 
@@ -84,8 +85,8 @@ _LONGEST = 5000  # characters of a sentence; what is longer is no prose, and tak
 _SENTENCE_END = re.compile(r"\n+|(?<=[a-z]{3}[.!?])\s+(?=[A-Z])")
 _MAY_HAVE = re.compile(
     rf"""[\d\u00bc-\u00be\u2150-\u215e]|\b(?:half|quarters?|(?:{CARDINALS})|(?:{ORDINALS}|second)s?|dozens?
-    |twice|noon|midday|midnight|a\ (?:couple|pair|score|gross)|an?\ (?:{amounts.ARTICLED})
-    |{times.NAMED}|{times.TENS})\b""",
+    |twice|noon|midday|midnight|a\ (?:couple|pair|score|gross)|an?\ (?:{ARTICLED})
+    |{NAMED}|{TENS})\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -173,7 +174,7 @@ def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) 
     is_change = word == "to" and has_unit and _FROM.search(text, max(0, start - 12), start)
     if low.low < high.low and not is_change:
         return [replace(_ranged(high, low.low, high.low, span), parts=parts)]
-    return [amounts.pair(*span, parts)] if len(parts) == 2 else [low, high]
+    return [pair_of(*span, parts)] if len(parts) == 2 else [low, high]
 
 
 _UNITLESS = ("clock", "ordinal", "weekday", "pair")

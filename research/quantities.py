@@ -1,0 +1,234 @@
+"""What libraries read of the quantities of texts, and how often equal and other values are told apart.
+
+``python -m research.quantities`` prints for each text what each installed library makes of it: "yes" where the one
+value and unit are right, what it reads instead, or nothing. With ``--groups FILE`` it measures on groups of a
+``text``, of texts that say the ``same`` in another notation, of ``different`` values, and of ``harmless`` changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mars_score.variants.judgements.quantities import conflicts, is_said, read_quantities
+
+Reading = tuple[Any, str]  # a value, and the name of its unit, or of the kind of value
+TEXTS: dict[str, Reading] = {
+    "thirty-four": (34, ""),
+    "nineteen seventy-four": (1974, ""),
+    "two and a half million": (2.5e6, ""),
+    "a dozen": (12, ""),
+    "8.1bn": (8.1e9, ""),
+    "3 000 people": (3000, ""),
+    "25 percent": (25, "perc"),
+    "one in four": (0.25, ""),
+    "5 \u00b5g": (5, "microgram"),
+    ".5 mg": (0.5, "milligram"),
+    "\u00bd cup": (0.5, "cup"),
+    "two kilometres": (2, "kilomet"),
+    "25 km/h": (25, "hour"),
+    "212 \u00b0F": (212, "f"),
+    "90 minutes": (5400, "duration"),
+    "an hour and a half": (5400, "duration"),
+    "1 h 30 min": (5400, "duration"),
+    "\u20ac49.90": (49.9, "euro"),
+    "EUR 49.90": (49.9, "euro"),
+    "USD 1.2m": (1.2e6, "dollar"),
+    "$1.2 million": (1.2e6, "dollar"),
+    "21:40": ("21:40", "time"),
+    "9:40 p.m.": ("21:40", "time"),
+    "half past nine": ("09:30", "time"),
+    "3 May 2024": ("2024-05-03", "date"),
+    "May 3, 2024": ("2024-05-03", "date"),
+    "third place": (3, "ordinal"),
+    "3 to 5 days": ((259200, 432000), "duration"),
+    "1939-45": ((1939, 1945), ""),
+    "at most 8 kg": (8, "kilogram"),
+    "version 2.10.3": (None, ""),
+    "COVID-19": (None, ""),
+    "one of them": (None, ""),
+    "(5) million": (None, ""),
+}
+
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+def _quantulum3(text: str) -> list[Reading]:
+    parser = importlib.import_module("quantulum3.parser")
+    return [(found.value, found.unit.name) for found in parser.parse(text)]
+
+
+def _text2num(text: str) -> list[Reading]:
+    read = importlib.import_module("text_to_num").alpha2digit(text, "en", 0)
+    return (
+        [(float(read), "")] if read != text and read.replace(".", "").isdigit() else [(read, "")][: read != text]
+    )
+
+
+def _pint(text: str) -> list[Reading]:
+    found = importlib.import_module("pint").UnitRegistry()(text)
+    return [(found.magnitude, str(found.units))] if hasattr(found, "units") else [(found, "")]
+
+
+def _words(module: str, function: str) -> Callable[[str], list[Reading]]:
+    def read(text: str) -> list[Reading]:
+        found = str(getattr(importlib.import_module(module), function)(text))
+        plain = found.replace(".", "", 1).isdigit()
+        return [(float(found), "")] if plain else [(found, "")][: found != text]
+
+    return read
+
+
+def _price_parser(text: str) -> list[Reading]:
+    price = importlib.import_module("price_parser").Price.fromstring(text)
+    names = {"\u20ac": "euro", "EUR": "euro", "$": "dollar", "USD": "dollar"}
+    return [] if price.amount is None else [(float(price.amount), names.get(price.currency, str(price.currency)))]
+
+
+def _dateparser(text: str) -> list[Reading]:
+    found = importlib.import_module("dateparser.search").search_dates(text, languages=["en"]) or []
+    return [
+        (f"{at:%H:%M}" if ":" in text else f"{at:%Y-%m-%d}", "time" if ":" in text else "date") for _, at in found
+    ]
+
+
+def _ctparse(text: str) -> list[Reading]:
+    found = importlib.import_module("ctparse").ctparse(text)
+    if not found:
+        return []
+    text = str(found.resolution).removesuffix(" (X/X)").removesuffix(" X:X")
+    return [(text[-5:], "time")] if ":" in text else [(text, "date")]
+
+
+def _recognizers(text: str) -> list[Reading]:
+    numbers, units, times = (
+        importlib.import_module(f"recognizers_{name}") for name in ("number", "number_with_unit", "date_time")
+    )
+    found = []
+    for name in ("recognize_currency", "recognize_dimension", "recognize_temperature"):
+        found += [(one.resolution["value"], one.resolution["unit"]) for one in getattr(units, name)(text, "en-us")]
+    for one in times.recognize_datetime(text, "en-us"):
+        value = one.resolution["values"][0]
+        found.append((value.get("value", value.get("timex")), value["type"]))
+    for name in ("recognize_percentage", "recognize_number", "recognize_ordinal"):
+        found += [
+            (one.resolution["value"], name.partition("_")[2]) for one in getattr(numbers, name)(text, "en-us")
+        ]
+    return found[:1]
+
+
+READERS: dict[str, Callable[[str], list[Reading]]] = {
+    "quantulum3": _quantulum3,
+    "recognizers-text-suite": _recognizers,
+    "text2num": _text2num,
+    "numerizer": _words("numerizer", "numerize"),
+    "number-parser": _words("number_parser", "parse"),
+    "word2number": _words("word2number.w2n", "word_to_num"),
+    "pint": _pint,
+    "price-parser": _price_parser,
+    "dateparser": _dateparser,
+    "ctparse": _ctparse,
+}
+
+
+def _own(text: str) -> list[Reading]:
+    found: list[Reading] = []
+    for one in read_quantities(text):
+        value: Any = one.low if one.is_single else (one.low, one.high)
+        if one.dimension == "clock":
+            value = f"{int(one.low) // 60:02}:{int(one.low) % 60:02}"
+        elif one.dimension == "date":
+            value = "{}-{:02}-{:02}".format(*one.parts)
+        names = {"clock": "time", "share": "share perc", "money:EUR": "euro", "money:USD": "dollar"}
+        is_unit = one.dimension in ("mass", "volume", "length", "speed", "temperature")
+        value = one.written if is_unit or one.unit.name == "percent" else value
+        found.append((value, one.unit.name if is_unit else names.get(one.dimension, one.dimension)))
+    return found
+
+
+def _cell(read: Callable[[str], list[Reading]], text: str, expected: Reading) -> str:
+    try:
+        found = read(text)
+    except Exception:  # each library has errors of its own for a text that it cannot read
+        found = []
+    if not found:
+        return "yes" if expected[0] is None else ""
+    (value, unit), *others = found
+    if (
+        expected[1] == "duration"
+        and (seconds := _SECONDS.get(f"{unit}".lower()))
+        and isinstance(value, int | float)
+    ):
+        value, unit = value * seconds, "duration"
+    if not others and _is_same(value, expected[0]) and expected[1] in f"{unit}".lower():
+        return "yes"
+    return "; ".join(f"{value} {unit}".strip() for value, unit in found)[:40]
+
+
+def _is_same(value: Any, expected: Any) -> bool:
+    text = f"{value}".rstrip("%")
+    if isinstance(expected, tuple):
+        return bool(value == expected)
+    if isinstance(expected, str):
+        return text.startswith(expected)
+    try:
+        return bool(abs(float(text) - expected) < 1e-6)
+    except (TypeError, ValueError):
+        return False
+
+
+def _print_table() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    installed = {}
+    for name, read in {**READERS, "mars_score": _own}.items():
+        try:
+            read("5 km")
+        except ImportError:
+            continue
+        except Exception:  # it is there, but cannot read this
+            pass
+        installed[name] = read
+    print("|".join(["", "text", *installed, ""]))
+    print("|".join(["", "---", *("---" for _ in installed), ""]))
+    for text, expected in TEXTS.items():
+        print("|".join(["", text, *(_cell(read, text, expected) for read in installed.values()), ""]))
+    right = [sum(_cell(read, text, one) == "yes" for text, one in TEXTS.items()) for read in installed.values()]
+    print("|".join(["", f"right of {len(TEXTS)}", *map(str, right), ""]))
+
+
+def _measure(file: Path) -> None:
+    """Print the shares of texts with an unsaid quantity, and with one that conflicts, by half of the groups."""
+    groups = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    print("|half|texts|number|unsaid|conflict|\n|---|---|---:|---:|---:|")
+    for half in (0, 1):
+        chosen = [one for one in groups if hashlib.sha1(one["text"].encode()).digest()[0] % 2 == half]
+        for kind in ("same", "harmless", "different"):
+            texts = [(text, one["text"]) for one in chosen for text in one[kind]]
+            pairs = [(read_quantities(text), read_quantities(known)) for text, known in texts]
+            unsaid = sum(any(not is_said(quantity, known) for quantity in said) for said, known in pairs)
+            differ = sum(any(conflicts(quantity, known) for quantity in said) for said, known in pairs)
+            print(f"|{half}|{kind}|{len(pairs)}|{unsaid / len(pairs):.3f}|{differ / len(pairs):.3f}|")
+
+
+def main() -> None:
+    """Print the table of libraries, or what is measured on groups."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--groups", type=Path, metavar="FILE", help="JSON Lines of groups to measure on")
+    file = parser.parse_args().groups
+    if file:
+        _measure(file)
+    else:
+        _print_table()
+
+
+if __name__ == "__main__":
+    main()
