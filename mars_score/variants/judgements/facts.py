@@ -6,6 +6,7 @@ no reading of the sources says it: names by accents, initials, endings and first
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import defaultdict
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 STEM = 4  # letters in which names and what is derived from them agree: German, Germany
 SHORTEST_MISSPELT = 6  # letters of a name that may be misspelt
 LONGEST_INITIALS = 6
+FEW = 10  # values of a dimension: of more any value may be the sum of two by chance
 COUNTABLE = 12  # Things up to this number may be counted in the sources.
 
 Span = tuple[int, int]
@@ -44,6 +46,7 @@ _SPACED_HYPHEN = re.compile(r"(?<=[a-z]) - (?=[a-z])")
 _WITHIN_NAMES = ("of", "the", "and", "for", "de", "in", "on")
 _LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
 _OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
+_NEAR = 12  # characters before a word that tell why it has a capital
 _CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
 _TITLES = frozenset(
     "adm capt col dr esq fr gen gov hon inc jr lt ltd madam maj messrs miss mister mr mrs ms mt mx ph phd prof rep"
@@ -55,6 +58,7 @@ _SAME = [
     ("fran", "fren"), ("spai", "span"), ("pola", "poli", "pole"), ("denm", "dani", "dane"), ("swit", "swis"),
     ("wale", "wels"), ("irel", "iris"), ("phil", "fili"), ("myan", "burm"), ("finl", "finn"), ("gree", "hell"),
 ]  # fmt: skip
+_TIMES = ("clock", "date", "weekday", "year", "share", "ordinal", "pair")  # which are not added
 _LETTERS = str.maketrans(
     {
         "\u00df": "ss",
@@ -79,6 +83,7 @@ class Said(NamedTuple):
         initials: of their names of several words.
         acronyms: their words in capitals, in lower case.
         quantities: their quantities.
+        values: by dimension the values of the quantities, the first of many.
         days: months and days, with the day 0 for each month, however they are written.
         numbers: all numbers in them, also of names and codes.
     """
@@ -88,8 +93,16 @@ class Said(NamedTuple):
     initials: frozenset[str]
     acronyms: frozenset[str]
     quantities: tuple[Quantity, ...]
+    values: Mapping[str, Sequence[float]]
     days: frozenset[tuple[int, int]]
     numbers: frozenset[float]
+
+
+class _Name(NamedTuple):
+    """The words of a name, and whether an article or a possessive stands before it."""
+
+    words: list[Span]
+    has_article: bool
 
 
 def missing_facts(asked: Iterable[Question], tagger: Tagger | None) -> dict[Question, tuple[str, ...]]:
@@ -133,12 +146,18 @@ def _said(sources: tuple[str, ...]) -> Said:
     numbers |= {quantity.written for quantity in quantities}
     stems = frozenset(word[:STEM] for word in words)
     days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
+    values: dict[str, list[float]] = {}
+    for quantity in quantities:
+        same = values.setdefault(quantity.dimension, [])
+        if quantity.is_single and quantity.low not in same and len(same) <= FEW:
+            same.append(quantity.low)
     return Said(
         frozenset(words),
         stems,
         frozenset(initials),
         frozenset(acronyms),
         quantities,
+        values,
         frozenset(days),
         frozenset(numbers),
     )
@@ -169,51 +188,52 @@ def _missing_names(asked: Sequence[Question], tagger: Tagger) -> dict[Question, 
         tagged = tagger.tag(sentence for sentence, _ in asked)
     except PipelineMissingError:
         return {}
-    found = {}
-    for sentence, sources in asked:
-        if names := [
-            name for name in _names(sentence, tagged[sentence]) if not _is_known(name, sentence, _said(sources))
-        ]:
-            found[sentence, sources] = [span for name in names for span in name]
-    return _without_ordinary_words(found, tagger)
+    found: dict[Question, list[Span]] = {}
+    doubtful: dict[Question, list[Span]] = {}
+    for one in asked:
+        sentence, sources = one
+        said = _said(sources)
+        for name in _names(sentence, tagged[sentence]):
+            missing = [span for span in name.words if not _is_said(sentence[slice(*span)], said)]
+            initials = "".join(sentence[start].lower() for start, _ in name.words)
+            if len(name.words) > 1 and initials in said.acronyms:
+                continue
+            kind = doubtful if name.has_article or len(missing) < len(name.words) else found
+            kind.setdefault(one, []).extend(missing)
+    names = _only_names(doubtful, tagger)
+    return {one: [*found.get(one, ()), *names.get(one, ())] for one in asked}
 
 
-def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[list[Span]]:
-    """Return the names of a sentence, each with its words, but not where the place explains a capital."""
-    if not any(
-        tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags
-    ):  # a heading, or all capitals
+def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[_Name]:
+    """Return the names of a sentence, but not where the place explains a capital."""
+    if not any(tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags):  # a heading, or capitals
         return []
-    names: list[list[Span]] = []
+    names: list[_Name] = []
+    before = ""
     for tag in tags:
-        if tag.pos != "PROPN" or not sentence[tag.start].isupper() or _OPENING.search(sentence[: tag.start]):
-            continue
-        if names and not sentence[names[-1][-1][1] : tag.start].strip():
-            names[-1].append((tag.start, tag.end))
-        else:
-            names.append([(tag.start, tag.end)])
+        is_name = tag.pos == "PROPN" and sentence[tag.start].isupper()
+        if is_name and not _OPENING.search(sentence, max(0, tag.start - _NEAR), tag.start):
+            if before == "PROPN" and names and not sentence[names[-1].words[-1][1] : tag.start].strip():
+                names[-1].words.append((tag.start, tag.end))
+            else:
+                names.append(_Name([(tag.start, tag.end)], before in ("DET", "PRON")))
+        before = tag.pos
     return names
 
 
-def _is_known(name: list[Span], sentence: str, said: Said) -> bool:
-    """Tell whether sources have a name: one of its words or its initials."""
-    words = [sentence[start:end] for start, end in name]
-    initials = "".join(word[0].lower() for word in words)
-    return (len(words) > 1 and initials in said.acronyms) or all(_is_said(word, said) for word in words)
-
-
-def _without_ordinary_words(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
-    """Leave out what is no name in lower case either, such as the Campus of a university."""
+def _only_names(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
+    """Leave out ordinary words with a capital, which are no names in lower case: the Campus of a university."""
 
     def lowered(sentence: str, span: Span) -> str:
-        return sentence[: span[0]] + sentence[span[0] : span[1]].lower() + sentence[span[1] :]
+        start, end = span
+        return sentence[:start] + sentence[start:end].lower() + sentence[end:]
 
     tagged = tagger.tag(lowered(one[0], span) for one, spans in found.items() for span in spans)
 
     def is_name(sentence: str, span: Span) -> bool:
         tags = tagged[lowered(sentence, span)]
-        is_noun = any(tag.pos in _CONTENT for tag in tags if tag.start == span[0])
-        return not (is_noun and lexicon().is_word(sentence[span[0] : span[1]].lower()))
+        is_ordinary = any(tag.pos in _CONTENT for tag in tags if tag.start == span[0])
+        return not (is_ordinary and lexicon().is_word(sentence[slice(*span)].lower()))
 
     return {one: [span for span in spans if is_name(one[0], span)] for one, spans in found.items()}
 
@@ -279,7 +299,26 @@ def _may_be_said(quantity: Quantity, said: Said) -> bool:
         return True
     if quantity.dimension == "number" and quantity.written in said.numbers:
         return True
-    return any(one.dimension == "number" and one.written == quantity.written for one in said.quantities)
+    if any(one.dimension == "number" and one.written == quantity.written for one in said.quantities):
+        return True
+    return _is_computed(quantity, said)
+
+
+def _is_computed(quantity: Quantity, said: Said) -> bool:
+    """Tell whether an amount is the sum, the difference or a multiple of two of few, or the time between two."""
+    value, of_kind = quantity.low, said.values
+    if quantity.dimension in _TIMES:
+        return False
+    clocks = of_kind.get("clock", ()) if quantity.dimension == "duration" else ()
+    found = [abs(a - b) * 60 for a, b in _pairs(clocks)]
+    for a, b in _pairs(of_kind.get(quantity.dimension, ())):
+        found += [a + b, abs(a - b)]
+    found += [a * b for a in of_kind.get(quantity.dimension, ()) for b in of_kind.get("number", ()) if b != 1]
+    return any(math.isclose(one, value, rel_tol=1e-6) for one in found)
+
+
+def _pairs(values: Sequence[float]) -> Iterable[tuple[float, float]]:
+    return combinations(values, 2) if len(values) <= FEW else ()
 
 
 def _stands_there(quantity: Quantity, said: Said) -> bool:
