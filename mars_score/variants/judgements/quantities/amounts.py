@@ -37,6 +37,11 @@ _PARTS = {
     "ninth": 9, "tenth": 10, "twentieth": 20, "hundredth": 100, "3rd": 3,
     **{f"{number}th": number for number in (4, 5, 6, 7, 8, 9, 10, 20, 100)},
 }  # fmt: skip
+ARTICLED = either(  # units that an article often stands before
+    """second minute hour day week fortnight month year decade century millennium metre meter kilometre kilometer
+    mile foot inch yard acre gram kilo kilogram tonne ton pound ounce litre liter pint gallon cup
+    tablespoon teaspoon"""
+)
 _VULGAR = "[\u00bc-\u00be\u2150-\u215e]"
 _SYMBOL = "[$\u20ac\u00a3\u00a5\u0e3f\u20a6-\u20bd]"
 _FIGURES = rf"""(?:
@@ -60,12 +65,13 @@ _AMOUNT = regex.compile(
       (?P<more>(?i:\ and\ (?:an?|1|one)\ (?:half|quarter|3rd)\b|\ and\ 3\ quarters\b))?
       (?P<of>(?i:\ an?\b)(?<=\d/\d\ an?))?
     | (?P<vulgar>{_VULGAR})(?P<of>(?i:\ of\ an?\b|\ an?\b))?
-    | (?i:(?P<article>an?|one)(?=[ -]))
+    | (?i:(?P<article>an?)(?=[ -](?:{ARTICLED}|{_SCALE})\b)|(?P<article>one)(?=[ -]))
     )
     (?:(?:{_S}|-|(?<=\d))
-      (?P<scale>(?i:(?:{_SCALE})\b|(?:k|mn|mln|mio|bn|tn|trn)\b\.?)|[mMB]\b(?!{_S}?/|\ per\ )))?
+      (?P<scale>(?i:(?:{_SCALE})\b|(?:k|mn|mln|mio|bn|tn|trn)\b\.?)|[mMB]\b(?!{_S}?/|\ per\ |[23\u00b2\u00b3^])))?
     (?:(?P<percent>(?i:(?:{_PERCENT})(?P<points>\ points?\b)?|[ -]percentage(?P<points>\ points?\b)))
-    | (?:{_S}|-|(?<=\d)(?!s\b))(?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
+    | (?:{_S}|-|(?<=\d)(?!(?:s|st|nd|rd|th)\b))(?:(?i:full|whole|entire|solid)\ )?
+      (?:(?P<power>(?i:square|sq\.?|cubic))\ )?(?:(?P<nation>{"|".join(NATIONS)})\ )?
       (?P<unit>{_SYMBOL}|\u00b0{_S}?[CFcf]?|(?i:degrees?\ (?:celsius|centigrade|fahrenheit|[CF])\b)
         |[A-Za-z\u00b5\u03bc]{{1,20}})
       (?P<exponent>[\u00b2\u00b3]|\^?[23](?!\w))?
@@ -73,7 +79,7 @@ _AMOUNT = regex.compile(
     )?""",
     regex.VERBOSE,
 )
-_MORE = re.compile(r" and (?:an?|1|one) (half|quarter)\b| and 3 quarters\b")
+_MORE = re.compile(r"[ -]and[ -](?:an?|1|one)[ -](half|quarter)\b| and 3 quarters\b")
 # "An hour" is a quantity behind these words; elsewhere it may be a rate.
 _BEFORE_ARTICLE = either(
     """for in within after about around take takes took last lasts lasted than of to by over under nearly almost
@@ -128,8 +134,9 @@ def _value(match: regex.Match[str]) -> _Value | None:
     value, error, rounding = _number(match["number"])
     if match["below"]:
         below = int(match["below"])
-        if not below or "." in match["number"]:
-            return None
+        is_fraction = match["top"] or (match["number"].isdigit() and int(match["number"]) <= 2 * below)
+        if not below or "0" in (match["below"][0], match["number"][0]) or not is_fraction:
+            return None  # 28/2 and 12/05 are days
         return (value / below if match["over"] else value + int(match["top"]) / below), 0.0, 0.0
     if match["vulgar"]:
         return value + unicodedata.numeric(match["vulgar"]), 0.0, 0.0
@@ -168,7 +175,7 @@ def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int]:
         return 1.0, 0
     factor, end = _SCALES[word.lower().rstrip(".")], match.end("scale")
     is_money = any(unit.dimension.startswith("money") for unit in units)
-    if len(word) > 1 or is_money:
+    if len(word.rstrip(".")) > 1 or is_money:
         return factor, end
     is_apart = match.string[match.start("scale") - 1] in " -\u00a0\u202f"
     if word == "m":
@@ -209,10 +216,11 @@ def _unit_and_scale(match: regex.Match[str]) -> tuple[list[Unit], float, int]:
     units, unit_end = _units(match)
     if match["currency"]:
         currency = currency_of(match["currency"])
-        units, unit_end = [currency] if currency else [], 0
+        is_code = currency and not currency.name  # "WON 52 %" in capitals has none
+        units, unit_end = [currency] if currency and is_code else [], 0
     scale, scale_end = _scale(match, units)
     if match["scale"] == "m" and not units:
-        metre = unit_of("m")
+        metre, unit_end = unit_of("m"), 0
         units = [NO_UNIT] if scale > 1 or not metre else [metre]
     return units, scale, max(unit_end if units else 0, scale_end, _number_end(match))
 
@@ -247,10 +255,13 @@ def _is_amount(match: regex.Match[str], end: int, has_unit: bool, scale: float) 
     if match["article"]:
         if match["article"].lower() == "one":
             return has_unit or scale != 1
-        return scale != 1 or (has_unit and bool(_ARTICLE.search(before)))
+        is_sum = has_unit and ((match["rate"] and end == match.end("rate")) or _MORE.match(text, end))
+        return bool(scale != 1 or is_sum or (has_unit and _ARTICLE.search(before)))
     if match["part"] and not has_unit and scale == 1:
         if match["part"].lower() == "half" and not match["tops"]:
             return bool(_OF_ALL.match(text, end)) and not _ORDINAL_BEFORE.search(before)
+        if match["tops"] and before.lower().endswith(" and ") and not match["tops"].isdigit():
+            return False  # of a sum that was not read
         if match["part"].lower() in ("half", "quarter") or match["parts"]:
             return not _NO_PART.match(text, end)
         return bool(match["tops"]) and bool(_OF_OR_END.match(text, end))
@@ -266,20 +277,21 @@ _THREE_DECIMALS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _NOT_COUNTED = either(
     """on in at of for to and or by with from the an but as per is was were are has had have who that which when
     while if so than then after before since until because although though he she it they we you his her its their
-    not more will would can could may might must should into up out over under about during each both all"""
+    not there then now here more will would can could may might must should into up out over under about during
+    each both all"""
 )
 _COUNTED = re.compile(rf"[ -](?!(?:{_NOT_COUNTED})\b)([A-Za-z]{{2,30}})\b", re.IGNORECASE)
 _COUNTS = re.compile(
     r" (?!(?:was|is|has|as|its|this|does|his|always|across|plus|versus)\b)(?:[a-z]+s|people|men|women|children)\b"
 )
-_JOINED = re.compile(r"[\w^\u00b0\u00b1]|[.,:/]\d|\s?\u00b1|\s?\*\*\s?\d")
+_JOINED = re.compile(r"['\u2019]\w|[\w^\u00b0\u00b1]|[.,:/]\d|\s?\u00b1|\s?\*\*\s?\d")
 _NAME = re.compile(r"[\w,;] (?!(?:I|It|He|She|We|They|By|In|On|At|The)\b)[A-Z][a-z]+ $")  # Windows 10, Formula 1
 _RANGE = re.compile(r"\s?[-:\u2013]\d| to \d|-\d")
 _OF_ALL = re.compile(r" (?:of|the|his|her|its|their|our|my|your|all|these|those)\b", re.IGNORECASE)
 _ORDINAL_BEFORE = re.compile(
     r"(?:\d(?:st|nd|rd|th)|first|second|other|each|either|better|latter)[ -]$", re.IGNORECASE
 )
-_NO_PART = re.compile(r"[ -](?:past|to \d|points?|finals?|time|term|hour)\b", re.IGNORECASE)
+_NO_PART = re.compile(r"-[a-z]|[ -](?:past|to \d|points?|finals?|time|term|hour)\b", re.IGNORECASE)
 _OF_OR_END = re.compile(r" of\b|\s*[.,;:)!?]|\s*$", re.IGNORECASE)
 
 
@@ -288,7 +300,8 @@ def read_one_in(match: regex.Match[str]) -> Quantity | None:
     top = 1 if match["top"].lower() == "one" else int(match["top"])
     below = int(match["below"].replace(",", ""))
     following = _COUNTED.match(match.string, match.end())
-    if top >= below or (following and unit_of(following[1])):
+    is_odd = top > 20 and below not in (50, 100, 1000)  # "110 in 132 in"
+    if top >= below or is_odd or (following and unit_of(following[1])):
         return None
     share = top / below
     return Quantity(match.start(), match.end(), match[0], share, share, FRACTION, share)
@@ -313,22 +326,4 @@ def read_ordinal(match: regex.Match[str]) -> Quantity | None:
     return Quantity(match.start(), match.end(), match[0], number, number, ORDINAL, number)
 
 
-_ONE_PAIR = either(
-    """trousers pants jeans shorts tights leggings glasses spectacles goggles scissors pliers tweezers tongs
-    binoculars headphones pyjamas pajamas shoes socks boots gloves trainers sneakers"""
-)
-_COUPLE = regex.compile(
-    rf"\ba (?:couple|pair) of (?!(?:{_ONE_PAIR})\b)(?=([A-Za-z]+))"
-    r"|\b(twice)\b(?! (?:as|the|a|an|his|her|its|their|that|this)\b)",
-    regex.IGNORECASE,
-)
-
-
-def read_couple(match: regex.Match[str]) -> Quantity:
-    """Read a couple, a pair or twice as two."""
-    counted = "time" if match[2] else match[1].lower().removesuffix("s")
-    return Quantity(match.start(), match.end(), match[0], 2.0, 2.0, NO_UNIT, 2.0, counted=counted)
-
-
-AMOUNTS = ((_COUPLE, read_couple), (_AMOUNT, read_amount))
-SHARES = ((_RATIO, read_ratio), (_ONE_IN, read_one_in), (_ORDINAL, read_ordinal))
+FORMS = ((_RATIO, read_ratio), (_ONE_IN, read_one_in), (_AMOUNT, read_amount), (_ORDINAL, read_ordinal))

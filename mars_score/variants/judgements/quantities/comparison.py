@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import product
 
@@ -14,6 +15,7 @@ _EXACT = 1e-6  # relative: what conversion leaves
 _CONVERTED = 0.02  # A value in another unit is written with few digits, but is not further off than this.
 _ABOUT = 0.03  # "About" covers this much at least, and
 _MOST = 0.1  # this much at most, however round the number is.
+_SCALE = 20.0  # °C
 _ROUNDED = 0.02  # "8 billion" may be said of 8.1 without "about".
 _FAR = 1.5  # "More than 3" is not said of 300.
 _NEAR = 1.1  # "Just over" covers this much.
@@ -51,6 +53,8 @@ def _comparable(one: Quantity, other: Quantity) -> bool:
 
 
 def _tolerance(one: Quantity, other: Quantity, value: float) -> float:
+    if one.dimension == "temperature":
+        value = max(value, _SCALE)  # near 0 °C shares of a value say nothing
     exact = value * _EXACT
     if one.unit.name == other.unit.name or "year" in (one.dimension, other.dimension):
         return exact
@@ -112,7 +116,7 @@ def _value_follows(said: Quantity, known: Quantity) -> bool:
         if said.bound == "~" or known.bound == "~" or known.near or said.near:
             return abs(value - other) <= _approximate(said, known, size)
         is_rounder = said.rounding > known.rounding and (
-            said.scale > 1 or said.rounding >= 50 or known.error < said.error
+            said.scale > 1 or said.low >= 1000 or known.error < said.error
         )
         return is_rounder and abs(value - other) <= min(said.rounding, size * _ROUNDED)
     reach = _NEAR if said.near else _FAR
@@ -171,6 +175,12 @@ def _time_follows(said: Quantity, known: Quantity) -> bool:
 
 def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
     """Tell whether a quantity is the time between two years of a premise, a year counted from one, or the like."""
+    if quantity.dimension == "clock":  # half an hour after 6:30
+        times = [reading.low for other in others if other.dimension == "clock" for reading in other.readings]
+        spans = [other.low / 60 for other in others if other.dimension == "duration"]
+        return any(
+            (time + sign * span) % 1440 == quantity.low for time in times for span in spans for sign in (1, -1)
+        )
     years = [value for other in others if other.dimension == "year" for value in {other.low, other.high}]
     if quantity.dimension == "duration":
         length = quantity.low / YEAR
@@ -225,6 +235,10 @@ def _excludes(one: Quantity, other: Quantity) -> bool:
         return sorted(one.parts) != sorted(other.parts)
     if not same_dimension(one.dimension, other.dimension):
         return True
+    if one.dimension in ("weekday", "year", "clock") and not (one.is_single and other.is_single):
+        return one.dimension == "year" and (one.high < other.low or other.high < one.low)
+    if other.bound not in ("", "~") and not other.near and one.bound in ("", "~"):
+        return False  # "10 kg" may be an example of what a limit excludes
     (low, high), (least, most) = _interval(one), _interval(other)
     size = max(abs(one.low), abs(other.low))
     margin = max(
@@ -275,4 +289,25 @@ def _is_same_kind(one: Quantity, other: Quantity) -> bool:
 
 def _written(quantity: Quantity, other: Quantity, text: str) -> tuple[int, int, str]:
     """Return a span of a text and what to write there: a quantity as another is written."""
-    return quantity.start, quantity.end, other.text
+    mine, theirs = _NUMBER_AND_UNIT.fullmatch(quantity.text), _NUMBER_AND_UNIT.fullmatch(other.text)
+    written = other.text
+    if mine and theirs and quantity.unit.name and other.unit.name:
+        if _same_word(mine["unit"], theirs["unit"]):  # only the number differs: "thirty-four-year-old"
+            return quantity.start, quantity.start + len(mine["number"]), theirs["number"]
+        if mine["space"] == "-":  # an attribute: "a 90-minute film"
+            written = f"{theirs['number']}-{theirs['unit'].removesuffix('s')}"
+    begins = _SENTENCE_START.search(text, max(0, quantity.start - 3), quantity.start)
+    if begins:
+        written = written[:1].upper() + written[1:]
+    elif _CAPITAL_WORD.match(written) and other.dimension not in ("date", "weekday"):
+        written = written[:1].lower() + written[1:]
+    return quantity.start, quantity.end, written
+
+
+_NUMBER_AND_UNIT = re.compile(r"(?P<number>.+?)(?P<space>[ -]?)(?P<unit>[A-Za-z]+)")
+_SENTENCE_START = re.compile(r"^$|(?<=[.!?]) $|\n$")
+_CAPITAL_WORD = re.compile(r"[A-Z][a-z]+\b")
+
+
+def _same_word(one: str, other: str) -> bool:
+    return one.lower().removesuffix("s") == other.lower().removesuffix("s")

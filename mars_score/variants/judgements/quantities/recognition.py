@@ -13,7 +13,7 @@ from mars_score.variants.judgements.quantities import amounts, times
 from mars_score.variants.judgements.quantities.bounds import bounded
 from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
-from mars_score.variants.judgements.quantities.words import InDigits, either
+from mars_score.variants.judgements.quantities.words import CARDINALS, ORDINALS, InDigits, either
 
 _Form = tuple[regex.Pattern[str], Callable[[regex.Match[str]], Quantity | None]]
 _TELEPHONES = regex.compile(  # and addresses of the web and of mail
@@ -25,8 +25,9 @@ _TELEPHONES = regex.compile(  # and addresses of the web and of mail
 )
 _NUMBERED = either(
     r"""version release build v\.? no\. nos\. number item room gate flight bus line route section sec\. chapter
-    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel platform
-    track title paragraph equation eq\. appendix psalm pin code id isbn zip tel\.? phone fax call"""
+    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel
+    platform track
+    title paragraph equation eq\. appendix para\. psalm pin code id isbn zip tel\.? phone fax call"""
 )
 _COUNTS = "per ?cent|million|billion|thousand|hundred|people|times|years?|days?|hours?|minutes?|per"
 _IDENTIFIERS = regex.compile(
@@ -63,8 +64,7 @@ _FORMS: tuple[_Form, ...] = (
     *times.CLOCKS,
     *times.YEARS,
     *((pattern, _no_quantity) for pattern in (_IDENTIFIERS, _MARKS, _PHRASES)),
-    *amounts.SHARES,
-    *amounts.AMOUNTS,
+    *amounts.FORMS,
     *times.NAMES,
 )
 
@@ -72,13 +72,30 @@ _FORMS: tuple[_Form, ...] = (
 @lru_cache(maxsize=4096)
 def read_quantities(text: str) -> tuple[Quantity, ...]:
     """Read the quantities of an English text, in the order in which they stand."""
-    if not _MAY_HAVE.search(text):
+    found, at = [], 0
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
+        found += [_at(quantity, text, at + quantity.start, at + quantity.end) for quantity in _read(text[at:end])]
+        at = end
+    return tuple(found)
+
+
+_LONGEST = 5000  # characters of a sentence; what is longer is no prose, and takes too long
+# A rough end of a sentence: no quantity stands on both sides. After an abbreviation, a capital is rare.
+_SENTENCE_END = re.compile(r"\n+|(?<=[a-z]{3}[.!?])\s+(?=[A-Z])")
+_MAY_HAVE = re.compile(
+    rf"""[\d\u00bc-\u00be\u2150-\u215e]|\b(?:half|quarters?|(?:{CARDINALS})|(?:{ORDINALS}|second)s?|dozens?
+    |twice|noon|midday|midnight|a\ (?:couple|pair|score|gross)|an?\ (?:{amounts.ARTICLED})
+    |{times.NAMED}|{times.TENS})\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=4096)
+def _read(sentence: str) -> tuple[Quantity, ...]:
+    if len(sentence) > _LONGEST or not _MAY_HAVE.search(sentence):
         return ()
-    found = sorted(_found(InDigits(text), text), key=lambda quantity: quantity.start)
-    return tuple(bounded(quantity, text) for quantity in _joined(found, text))
-
-
-_MAY_HAVE = re.compile(r"\w")
+    found = sorted(_found(InDigits(sentence), sentence), key=lambda quantity: quantity.start)
+    return tuple(bounded(quantity, sentence) for quantity in _joined(found, sentence))
 
 
 def _found(digits: InDigits, original: str) -> Iterable[Quantity]:
@@ -130,7 +147,7 @@ def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None
         return [total]
     if not _RANGE.fullmatch(between):
         return None
-    word = between.strip(" -").lower()
+    word = between.strip(" -\u2010\u2011\u2012\u2013\u2014\u2015\u2212").lower()
     start = first.start
     if word == "and":
         before = _BETWEEN.search(text, max(0, start - 8), start)
@@ -152,18 +169,21 @@ def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) 
     low, high = pair
     are_numbers = low.dimension == "number" and low.low.is_integer() and high.low.is_integer()
     parts = (int(low.low), int(high.low)) if are_numbers and word not in ("and", "or") else ()
-    is_change = word == "to" and first.dimension != "number" and _FROM.search(text, max(0, start - 12), start)
+    has_unit = first.dimension not in ("number", "year", "date", "weekday", "clock")
+    is_change = word == "to" and has_unit and _FROM.search(text, max(0, start - 12), start)
     if low.low < high.low and not is_change:
         return [replace(_ranged(high, low.low, high.low, span), parts=parts)]
     return [amounts.pair(*span, parts)] if len(parts) == 2 else [low, high]
 
 
-_UNITLESS = ("date", "clock", "ordinal", "weekday", "pair")
+_UNITLESS = ("clock", "ordinal", "weekday", "pair")
 
 
 def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity] | None:
     """Give a bare number the unit, or the million, of the other; None if they measure different things."""
     kinds = first.dimension, second.dimension
+    if "date" in kinds:
+        return None
     if kinds[0] != "number" and first.unit.name != second.unit.name and kinds[1] != "number":
         return None
     if kinds[0] != kinds[1] and ("number" not in kinds or kinds[0] in _UNITLESS or kinds[1] in _UNITLESS):
@@ -177,7 +197,9 @@ def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity]
         if not kinds[0].startswith("money"):
             return None
         second = second.in_unit(first.unit)
-    return first.in_unit(first.unit, second.scale if first.scale == 1 else 1.0), second
+    if first.scale == 1 < second.scale:
+        first = first.in_unit(first.unit, second.scale)
+    return first, second
 
 
 def _ranged(quantity: Quantity, low: float, high: float, span: tuple[int, int, str]) -> Quantity:
@@ -195,6 +217,15 @@ def _compound(first: Quantity, second: Quantity, between: str, text: str) -> Qua
         and not second.counted
     ):
         second = replace(second, low=second.written / 100, unit=first.unit._replace(factor=0.01))
+    elif (
+        first.unit.name == "meter"
+        and first.text[-1:].isalpha()
+        and second.dimension == "number"
+        and between == " "
+    ):
+        if not 10 <= second.written < 100 or second.counted:
+            return None
+        second = second.in_unit(unit_of("cm") or NO_UNIT)  # one metre 80
     elif first.unit.name == "foot" and second.dimension == "number" and between == " " and not second.counted:
         second = second.in_unit(unit_of("inch") or NO_UNIT)
     elif first.dimension != second.dimension and not (is_money and second.unit.name in ("cent", "penny", "pence")):

@@ -68,11 +68,17 @@ _CLOCKS = [
     ),
     regex.compile(
         rf"""(?:(?<=\b(?:at|until|till|by|about|around|after|before|is|was|,)\ )(?P<count>5|10|20|25)
+        |(?<![\w.])(?P<count>5|10|20|25)(?=\ (?:past|to)\ 1?\d{_DAYTIME})
         |\b(?:a\ )?(?P<count>half|quarter)|(?<!\w)(?P<count>\d\d?)\ minutes)\ (?P<way>past|to)\ (?P<hour>1?\d)
         (?![.,:]?\d|{_PERCENT}|\ (?:{_SCALE}))(?P<daytime>{_DAYTIME})?""",
         regex.I | regex.X,
     ),
     regex.compile(rf"{_FREE}(?P<hour>1?\d|2[0-4])(?P<daytime>{_DAYTIME})", regex.I | regex.X),
+    regex.compile(
+        r"(?<=\b(?:at|from|until|till|by|before|after|to)\ )(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)"
+        r"\ (?:hours|hrs)\b",
+        regex.I | regex.X,
+    ),
     regex.compile(r"\b(?:12\ )?(?P<name>noon|midday|midnight)\b", regex.I | regex.X),
 ]
 _AT = re.compile(r"\b(?:at|from|until|till|by|before|after)\s$", re.IGNORECASE)
@@ -80,6 +86,8 @@ _TENS = {
     "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80,
     "nineties": 90,
 }  # fmt: skip
+TENS = "|".join(_TENS)
+NAMED = f"{_MONTH.replace('?P<month>', '?:')}|(?:{'|'.join(_WEEKDAYS)})s?"
 _ERA = regex.compile(
     rf"""(?:\b(?P<when>early|mid|late|(?:the\ )?(?:end|beginning|start)\ of)[ -](?:the\ )?)?
     (?:(?<!\w)(?P<century>\d\d?)(?:st|nd|rd|th)[ -]century
@@ -146,10 +154,16 @@ def _month(match: regex.Match[str]) -> Quantity | None:
 def _weekday(match: regex.Match[str]) -> Quantity | None:
     name = match["day"].lower()
     is_short = not name.endswith("day")
-    if is_short and (match["day"].islower() or (match["unsure"] is not None and not match["point"])):
+    if is_short and (
+        match["day"].islower()
+        or (match["unsure"] is not None and not _GOES_ON.match(match.string, match.end("day")))
+    ):
         return None
     quantity = _at(match, _WEEKDAYS[name], unit=WEEKDAY)
     return quantity if is_short or not match["point"] else _cut(quantity, 1)
+
+
+_GOES_ON = re.compile(r"\.,? [a-z\d]")  # behind an abbreviation; "The Sun." is none
 
 
 def _cut(quantity: Quantity, length: int) -> Quantity:
@@ -173,7 +187,7 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
     if half and hour <= 12:
         hour = hour % 12 + (12 if half == "p" else 0)
     value = hour % 24 * 60 + minute
-    is_either = not half and 1 <= hour <= 12 and not match["hour"].startswith("0")
+    is_either = not half and "daytime" in fields and 1 <= hour <= 12 and not match["hour"].startswith("0")
     also = (_at(match, (value + 720) % 1440, unit=CLOCK, written=hour),) if is_either else ()
     return _at(match, value, unit=CLOCK, written=hour, also=also)
 

@@ -33,6 +33,24 @@ _UNITS = frozenset(
         *("degree", "degree_Celsius", "degree_Fahrenheit", "kelvin"),
     ]
 )
+_METRIC = frozenset(  # units that have prefixes
+    [
+        *(
+            "meter",
+            "gram",
+            "second",
+            "liter",
+            "byte",
+            "bit",
+            "bit_per_second",
+            "watt",
+            "watt_hour",
+            "joule",
+            "calorie",
+        ),
+        *("electron_volt", "newton", "volt", "ampere", "ohm", "hertz", "mole", "pascal", "bar"),
+    ]
+)
 _PREFIXES = frozenset(
     [
         "",
@@ -163,7 +181,8 @@ def _unit(name: str) -> Unit | None:
         readings = registry.parse_unit_name(name) or registry.parse_unit_name(name.removesuffix("s"))
     except (ValueError, AttributeError):
         return None
-    found = next((one for one in readings if one[0] in _PREFIXES and one[1] in _UNITS), None)
+    known = (one for one in readings if one[1] in _UNITS and one[0] in _PREFIXES)
+    found = next((one for one in known if not one[0] or one[1] in _METRIC), None)
     if found is None:
         return None
     full = found[0] + found[1]

@@ -19,25 +19,33 @@ _SMALL = (
 )
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _SCALES = "hundred|thousand|million|billion|trillion"
-_NTH = (
+ORDINALS = (
     "first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|thirteenth|fourteenth|fifteenth"
-    "|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth|fortieth|fiftieth|sixtieth|seventieth|eightieth"
-    "|ninetieth|hundredth|thousandth"
+    "|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth|fortieth|fiftieth|sixtieth|seventieth"
+    "|eightieth|ninetieth|hundredth|thousandth"
 )
+CARDINALS = f"{_SMALL}|{_TENS}|{_SCALES}"
 _CARDINAL = rf"(?:{_SMALL}|{_TENS}|{_SCALES})"
 # "second" is a time behind a number, "per" and, but for a noun behind it, "a".
-_NOT_BEHIND_NTH = either("of in and or at on to later after before with from for by so as than is was")
+_NOT_BEHIND_SECOND = either("of in and or at on to later after before with from for by so as than is was")
 _SECOND = (
     rf"(?<!\b(?:{_SMALL}|{_TENS}|{_SCALES}|per|half a|split|\d)[ -])(?<!\ba )second\b"
-    rf"|(?<=\ba )second(?= (?!(?:{_NOT_BEHIND_NTH})\b)[a-z])"
+    rf"|(?<=\ba )second(?= (?!(?:{_NOT_BEHIND_SECOND})\b)[a-z])"
+)
+_ONE_PAIR = either(  # things that a pair of is one
+    """trousers pants jeans shorts tights leggings glasses spectacles goggles scissors pliers tweezers tongs
+    binoculars headphones pyjamas pajamas shoes socks boots gloves trainers sneakers"""
 )
 _NUMBER = regex.compile(
     rf"(?<![\w-])(?:(?:{_SMALL}|{_TENS})|(?<!\b(?:half|of) )an? (?=(?:{_SCALES})\b)(?:{_SCALES}))\b"
     rf"(?:(?:[ -]|(?<=\b(?:{_SCALES})) and ){_CARDINAL}\b)*"
-    rf"(?:(?:(?<=\b(?:{_TENS}|{_SCALES}))[ -]|(?<=\b(?:{_SCALES})) and )(?:{_NTH})\b|(?<=\b(?:{_TENS}))-second\b)?"
-    rf"|(?<![\w-])(?:(?:{_NTH})\b|{_SECOND})",
+    rf"(?:(?:(?<=\b(?:{_TENS}|{_SCALES}))[ -]|(?<=\b(?:{_SCALES})) and )(?:{ORDINALS})\b"
+    rf"|(?<=\b(?:{_TENS}))-second\b)?"
+    rf"|(?<![\w-])(?:(?:{ORDINALS})\b|{_SECOND})|\ba (?:couple|pair|score|gross) of\b(?! (?:{_ONE_PAIR})\b)"
+    r"|\btwice\b(?! (?:as|the|his|her|its|their|that|this)\b)",
     regex.IGNORECASE,
 )
+_NAMED = {"a couple of": "2", "a pair of": "2", "a score of": "20", "a gross of": "144", "twice": "2 times"}
 _YEAR = re.compile(r"(1[1-9]|20) (\d\d)")
 _ONE = re.compile(rf"(?: to |-to-| or |-| and )(?:\d|{_SMALL}|{_TENS})", re.IGNORECASE)
 
@@ -77,6 +85,8 @@ class InDigits:
 @lru_cache(maxsize=4096)
 def in_digits(words: str) -> str | None:
     """Write a number, an ordinal or a year in digits; None if the words are several numbers."""
+    if named := _NAMED.get(words.lower()):
+        return named
     digits = str(alpha2digit(re.sub(r"^an? ", "one ", words.lower()), "en", 0))
     if year := _YEAR.fullmatch(digits):
         return year[1] + year[2]
