@@ -1,7 +1,8 @@
 """Facts that a text adds: numbers and names of a sentence that none of its sources has.
 
-The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is named only if
-no reading of the sources says it: names by accents, initials, endings and first letters, numbers by their values.
+The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is told only if
+no reading of the sources says it: names by accents, initials and first letters, numbers by their values. A fact that
+stands in a source may still be told of something else.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -20,7 +20,7 @@ from rapidfuzz.distance import OSA
 from mars_score.language import PipelineMissingError
 from mars_score.text import TaggedWord
 from mars_score.variants.judgements.quantities import Quantity, is_said, read_quantities
-from mars_score.variants.judgements.spelling import lexicon
+from mars_score.variants.judgements.spelling import by_shortened, lexicon, shortened
 
 if TYPE_CHECKING:
     from mars_score.models.tagger import Tagger
@@ -37,8 +37,12 @@ Question = tuple[str, tuple[str, ...]]  # a sentence and its sources
 _WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_])*")
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\d])")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
 _DAY = re.compile(
-    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
+    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{_MONTH})\b\.?"
     r"(?:,? (?:the )?(?P<behind>\d{1,2})(?!\d))?",
     re.IGNORECASE,
 )
@@ -48,10 +52,14 @@ _LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
 _OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
 _NEAR = 12  # characters before a word that tell why it has a capital
 _CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
-_TITLES = frozenset(
-    "adm capt col dr esq fr gen gov hon inc jr lt ltd madam maj messrs miss mister mr mrs ms mt mx ph phd prof rep"
-    " rev sen sgt sir sr st".split()  # noqa: SIM905
+# Titles, and kinds of places, with their abbreviations: texts write them in full, short, or not at all.
+_TITLES = re.compile(
+    "adm(?:iral)?|ave(?:nue)?|capt(?:ain)?|co|col(?:onel)?|corp|dc|dr|doctor|dept|esq|fr|ft|fort|gen(?:eral)?"
+    "|gov(?:ernor)?|hon|inc|jr|junior|lt|lieutenant|ltd|limited|madam|maj(?:or)?|miss|mister|mr|mrs|ms|mt|mount"
+    "|ph|phd|pres(?:ident)?|prof(?:essor)?|rd|road|rep|rev(?:erend)?|rm|room|saint|sen(?:ator)?|sgt|sergeant|sir"
+    "|sr|senior|st|street"
 )
+_ALL_DAYS = re.compile(r"\b(?:every day|each day|daily|week(?:day|end)s?|seven days)\b", re.IGNORECASE)
 # Names of a country and its people that do not begin with the same letters, or have initials of their own.
 _SAME = [
     ("us", "usa", "amer"), ("uk", "brit", "engl"), ("eu", "euro"), ("neth", "dutc", "holl"),
@@ -79,22 +87,28 @@ class Said(NamedTuple):
 
     Attributes:
         words: their words, folded.
+        shortened: the words by what is left of them without one letter.
         stems: the first letters of these.
         initials: of their names of several words.
+        first_letters: of all words, in order.
         acronyms: their words in capitals, in lower case.
         quantities: their quantities.
         values: by dimension the values of the quantities, the first of many.
         days: months and days, with the day 0 for each month, however they are written.
+        has_all_days: whether they speak of every day, or of the week.
         numbers: all numbers in them, also of names and codes.
     """
 
     words: frozenset[str]
+    shortened: Mapping[str, Sequence[str]]
     stems: frozenset[str]
     initials: frozenset[str]
+    first_letters: str
     acronyms: frozenset[str]
     quantities: tuple[Quantity, ...]
     values: Mapping[str, Sequence[float]]
     days: frozenset[tuple[int, int]]
+    has_all_days: bool
     numbers: frozenset[float]
 
 
@@ -153,18 +167,21 @@ def _said(sources: tuple[str, ...]) -> Said:
             same.append(quantity.low)
     return Said(
         frozenset(words),
+        by_shortened(words),
         stems,
         frozenset(initials),
+        " ".join("".join(match[0][0].lower() for match in _WORD.finditer(source)) for source in sources),
         frozenset(acronyms),
         quantities,
         values,
         frozenset(days),
+        any(map(_ALL_DAYS.search, sources)),
         frozenset(numbers),
     )
 
 
 def _days(match: re.Match[str]) -> list[tuple[int, int]]:
-    month = _MONTHS.index(match["month"].lower()) + 1
+    month = _MONTHS.index(match["month"][:3].lower()) + 1
     return [(month, int(day)) for day in (0, match["before"] or 0, match["behind"] or 0)]
 
 
@@ -245,31 +262,32 @@ def _is_said(name: str, said: Said) -> bool:
 
 def _is_part_said(word: str, said: Said) -> bool:
     folded = fold(word).replace(".", "")
-    if len(folded) < 2 or folded in _TITLES or not said.words.isdisjoint((folded, folded.removesuffix("s"))):
+    if (
+        len(folded) < 2
+        or _TITLES.fullmatch(folded)
+        or not said.words.isdisjoint((folded, folded.removesuffix("s")))
+    ):
         return True
     stem = folded[:STEM]
     if len(folded) >= STEM and stem in said.stems:
         return True
     if len(folded) <= LONGEST_INITIALS and word.replace(".", "").rstrip("s").isupper():
-        return not said.initials.isdisjoint((folded, folded.removesuffix("s"))) or _is_same(stem, said)
+        plain = {folded, folded.removesuffix("s")}
+        if not said.initials.isdisjoint(plain) or (len(folded) > 2 and folded in said.first_letters):
+            return True
     return _is_same(stem, said) or _is_misspelt(word.lower(), said)
 
 
 def _is_same(stem: str, said: Said) -> bool:
-    return any(stem in same and not said.stems.isdisjoint(same) for same in _SAME)
+    return any(stem in same and not (said.stems | said.initials).isdisjoint(same) for same in _SAME)
 
 
 def _is_misspelt(word: str, said: Said) -> bool:
     """Tell whether a name that nobody has is nearly a word of the sources."""
-    known = lexicon()
-    return (
-        len(word) >= SHORTEST_MISSPELT
-        and not known.frequency(word)
-        and any(
-            abs(len(other) - len(word)) <= 1 and OSA.distance(word, other, score_cutoff=1) <= 1
-            for other in said.words
-        )
-    )
+    if len(word) < SHORTEST_MISSPELT or lexicon().frequency(word):
+        return False
+    similar = {other for left in shortened(word) for other in said.shortened.get(left, ())}
+    return any(OSA.distance(word, other, score_cutoff=1) <= 1 for other in similar)
 
 
 # Numbers
@@ -326,8 +344,8 @@ def _stands_there(quantity: Quantity, said: Said) -> bool:
     if quantity.dimension == "clock":
         return not quantity.low % 60 and quantity.low // 60 % 12 in {number % 12 for number in said.numbers}
     if quantity.dimension == "weekday":
-        return fold(quantity.text)[:3] in {stem[:3] for stem in said.stems}
-    if quantity.dimension != "date" or len(quantity.parts) != 3:  # noqa: PLR2004
+        return said.has_all_days or fold(quantity.text)[:3] in {stem[:3] for stem in said.stems}
+    if quantity.dimension != "date" or len(quantity.parts) != 3:
         return False
     year, month, day = quantity.parts
     return (not year or year in said.numbers) and (month, day) in said.days
