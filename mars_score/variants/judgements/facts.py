@@ -1,8 +1,8 @@
 """Facts that a text adds: numbers and names of a sentence that none of its sources has.
 
-The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is told only if
-no reading of the sources says it: names by accents, initials and first letters, numbers by their values. A fact that
-stands in a source may still be told of something else.
+The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is told only
+if no reading of the sources says it: names by accents, initials and first letters, numbers by their values. What
+stands in a source may still be said of something else.
 """
 
 from __future__ import annotations
