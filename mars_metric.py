@@ -127,9 +127,8 @@ class Mars(evaluate_rows.RowMetric):
             values["scores"] = result.scores
             values["signature"] = str(result.signature)
             values["aspects"] = [score.aspects._asdict() for score in result.row_scores]
-            values["contradicted"] = [score.contradicted for score in result.row_scores]
-            values["supported"] = [score.aspects.supported for score in result.row_scores]
-            values["unsupported"] = [score.unsupported for score in result.row_scores]
+            rows = [score.to_dict() for score in result.row_scores]
+            values |= {name: [row[name] for row in rows] for name in ("contradicted", "supported", "unsupported")}
             values["faithfulness"] = result.faithfulness
             values["percentiles"] = [percentile and percentile._asdict() for percentile in result.percentiles]
             values["augmented_references"] = [list(score.reference_texts) for score in result.row_scores]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mars_score import MarsScorer
+from mars_score.explanation import finding_label
 from mars_score.presets import PRESETS
 from mars_score.settings import CONFIGS
 from space.questions import PageExample, read_examples
@@ -49,9 +50,9 @@ def score(example: PageExample, preset: str, variant: str) -> bool:
     print(f"{preset} {variant} {'right' if right else 'wrong'}{surprise}: {example.title}")
     for rank, explanation in zip(example.ranks, result.explanations, strict=True):
         terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
-        print(f"  rank {rank} score {explanation.score:.3f} {explanation.candidate}\n    {terms}")
-        for verdict in explanation.verdicts:
-            print(f"    contradicted {verdict.probability:.2f}: {verdict.sentence}")
+        print(f"  rank {rank} score {explanation.score.score:.3f} {explanation.candidate}\n    {terms}")
+        for label, verdict in explanation.score.findings:
+            print(f"    {finding_label(label, verdict)}: {verdict.sentence}")
     return right != example.fails
 
 

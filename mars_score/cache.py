@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from mars_score.atomic import make_private
 from mars_score.errors import warn
+from mars_score.locks import ForkSafeLock
 
 Store = str | os.PathLike[str] | bool | None
 KINDS = ("encodings", "log_probabilities", "entailments", "infills")  # kinds of model calls
@@ -287,28 +288,35 @@ def _item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes
 
 
 class LastUsed(Generic[Item, Value]):
-    """Values by key: those that were used last, up to ``most_bytes`` in all, but at least one."""
+    """Values by key: those that were used last, up to ``most_bytes`` in all, but at least one.
+
+    Threads may use it at once.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes, self._bytes = most_bytes, 0
         self._entries: OrderedDict[Item, tuple[Value, int]] = OrderedDict()  # by time of use
+        self._lock = ForkSafeLock()
 
     def get(self, key: Item) -> Value | None:
         """Return the value of a key, or None if it is not kept."""
-        if key not in self._entries:
-            return None
-        self._entries.move_to_end(key)
-        return self._entries[key][0]
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
 
     def clear(self) -> None:
         """Forget all values."""
-        self._entries.clear()
-        self._bytes = 0
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
 
     def put(self, key: Item, value: Value, size: int) -> None:
         """Keep a value of ``size`` bytes."""
-        self._bytes += size - self._entries.pop(key, (None, 0))[1]
-        self._entries[key] = value, size
-        while self._bytes > self._most_bytes and len(self._entries) > 1:
-            _, (_, oldest) = self._entries.popitem(last=False)
-            self._bytes -= oldest
+        with self._lock:
+            self._bytes += size - self._entries.pop(key, (None, 0))[1]
+            self._entries[key] = value, size
+            while self._bytes > self._most_bytes and len(self._entries) > 1:
+                _, (_, oldest) = self._entries.popitem(last=False)
+                self._bytes -= oldest

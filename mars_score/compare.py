@@ -10,7 +10,7 @@ import numpy as np
 
 from mars_score.data.checking import check_candidates
 from mars_score.data.writing import plain
-from mars_score.errors import Notices
+from mars_score.errors import Notices, index_in
 from mars_score.results import MarsResult
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -213,7 +213,7 @@ def rank_systems(
     if from_others:
         scorer.check_inputs(has_references=references is not None, has_samples=True)
     candidates = {
-        name: check_candidates(column, where=f"systems[{name!r}][{{}}]".format) for name, column in systems.items()
+        name: check_candidates(column, where=index_in(f"systems[{name!r}]")) for name, column in systems.items()
     }
     columns = {f"systems[{name!r}]": column for name, column in candidates.items()}
     examples = scorer.check_examples(references, contexts, None if from_others else samples, tasks, **columns)
@@ -264,7 +264,7 @@ def rank_rows(
     count = len(columns[0])
     if not count:
         raise ValueError("there are no rows to compare")
-    labels = ContextLabels().of(row.context for row in columns[0]) if groups is None else groups
+    labels = ContextLabels().of(row.prompt for row in columns[0]) if groups is None else groups
     codes = label_codes("groups", labels, count)
     result = scorer.score_rows([*chain.from_iterable(_with_samples(columns) if samples_from_others else columns)])
     signature = result.signature
@@ -295,7 +295,7 @@ def _system_scores(result: MarsResult, names: Sequence[str], codes: Codes, confi
     for number, name in enumerate(names):
         rows = result.row_scores[number * count : (number + 1) * count]
         scores = tuple(row.score for row in rows)
-        contradicted = tuple(index for index, row in enumerate(rows) if row.verdicts)
+        contradicted = tuple(index for index, row in enumerate(rows) if row.contradicted)
         systems.append(
             SystemScore(name, scores, mean_interval(scores, codes, confidence=confidence), contradicted)
         )
@@ -316,7 +316,7 @@ def _compared_rows(systems: Mapping[str, Sequence[Row]], ranked: Sequence[System
     for number, same in enumerate(zip(*(systems[system.name] for system in ranked), strict=True)):
         texts = tuple(row.candidate for row in same)
         scores = tuple(system.scores[number] for system in ranked)
-        yield ComparedRow(number, same[0].context, same[0].references, texts, scores)
+        yield ComparedRow(number, same[0].prompt, same[0].references, texts, scores)
 
 
 def _pairs(

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -13,6 +13,10 @@ class Notice(Enum):
     """What was special about a row, with its message, in the order of reports."""
 
     BLANK = "blank candidates score 0.0; a bad candidate that is not blank can score lower"
+    NO_ANSWER = (
+        "the candidate is an error message, a placeholder such as N/A or null, or punctuation alone; where a"
+        " system failed to answer leave the row out, or count it apart"
+    )
     BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
     CONTEXT_CUT = (
         "the language model did not see the end of the context (see max_context_tokens), or the candidate has more"
@@ -46,6 +50,11 @@ class Notice(Enum):
     )
     NOT_ENGLISH = "the row is not in English, the only language of the NLI model, which does not judge it"
     SENTENCES_CUT = "the NLI model is given the first sentences of the candidate alone (see max_sentences)"
+    REFUSAL = (
+        "the candidate says that the text does not tell something, or that it cannot answer; such sentences are"
+        " neither supported nor contradicted"
+    )
+    FRAGMENT = "a sentence of the candidate has no verb, such as a short answer, and only its numbers are checked"
     CONTRADICTED = "the candidate probably contradicts its context or a reference"
 
     @property
@@ -54,6 +63,7 @@ class Notice(Enum):
         return self.value
 
 
+_OF_ALL = (Notice.TOKEN_LISTS, Notice.CANDIDATE_TOKENS)  # told if all rows have them
 _NAMED = 5  # rows that a sentence names
 # Packages that may stand between a caller's line and MARS, and are passed over by warnings.
 _BETWEEN = {
@@ -98,6 +108,11 @@ def brief(value: Any) -> str:
         return f"{type(value).__name__} (nested too deeply to be shown)"
 
 
+def index_in(column: str, first: int = 0) -> Callable[[int], str]:
+    """Return a function that names a row of a column by its index; that of the first row is ``first``."""
+    return lambda row: f"{column}[{first + row}]"
+
+
 @dataclass
 class Notices:
     """Counts of notices over the rows of a call or a run.
@@ -128,7 +143,7 @@ class Notices:
         sentences = []
         for notice in Notice:
             count, first = self.counts[notice], self.first.get(notice, [])
-            if not count or (notice is Notice.TOKEN_LISTS and count < self.rows):
+            if not count or (notice in _OF_ALL and count < self.rows):
                 continue
             named = ", ".join(row if isinstance(row, str) else str(row + lines) for row in first[:_NAMED])
             more = ", ..." if len(first) > _NAMED else ""

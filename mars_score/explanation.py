@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.rows import Aspects, Row, RowScore, Term, Verdict
-from mars_score.text import sentences
+from mars_score.rows import Row, RowScore, Verdict
+from mars_score.sentences import sentences
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
@@ -77,58 +77,56 @@ class Explanation:
     """The reasons of a candidate's score; a blank candidate has neither terms nor matches.
 
     Attributes:
-        candidate: the candidate.
-        score: the sum of the terms' values times weights.
-        terms: the terms of the score.
+        row: as it was scored.
+        score: with terms, aspects and verdicts.
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
-        verdicts: contradicted sentences of the candidate.
-        aspects: sides of the candidate that people rate apart.
-        without_support: sentences of a summary that its context does not say.
     """
 
-    candidate: str
-    score: float
-    terms: tuple[Term, ...] = ()
+    row: Row
+    score: RowScore
     matches: tuple[Match, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    aspects: Aspects = field(default_factory=Aspects)
-    without_support: tuple[Verdict, ...] = ()
 
     @property
-    def told(self) -> list[tuple[str, Verdict]]:
-        """Return the contradicted sentences, then other unsupported ones, each with the word for it."""
-        contradicted = {verdict.sentence for verdict in self.verdicts}
-        others = [one for one in self.without_support if one.sentence not in contradicted]
-        return [*(("contradicted", one) for one in self.verdicts), *(("supported", one) for one in others)]
+    def candidate(self) -> str:
+        """Return the candidate."""
+        return self.row.candidate
 
     @property
     def points(self) -> dict[str, float]:
         """Return the points of each term, whose sum is the score."""
-        return {term.name: term.weight * term.value for term in self.terms}
+        return {term.name: term.weight * term.value for term in self.score.terms}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return {**asdict(self), "points": self.points, "aspects": self.aspects._asdict()}
+        score = self.score.to_dict()
+        kept = ("score", "terms", "aspects", "contradicted", "supported", "unsupported")
+        return {
+            "candidate": self.candidate,
+            **{name: score[name] for name in kept},
+            "points": self.points,
+            "matches": [asdict(match) for match in self.matches],
+        }
 
     def lines(self) -> list[str]:
         """Return a line for each term whose value is not 0, and a line of the aspects."""
         products = [
             f"{term.name}: {term.weight:.3f} x {term.value:.3f} = {term.weight * term.value:.3f}"
-            for term in self.terms
+            for term in self.score.terms
             if term.value
         ]
-        return [*products, f"aspects: {self.aspects}"] if str(self.aspects) else products
+        aspects = str(self.score.aspects)
+        return [*products, f"aspects: {aspects}"] if aspects else products
 
     def __str__(self) -> str:
-        lines = [f"{self.score:.4f}  {self.candidate or '(blank candidate)'}"]
+        lines = [f"{self.score.score:.4f}  {self.candidate or '(blank candidate)'}"]
         lines += [f"  {line}" for line in self.lines()]
         for match in self.matches:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
             words = "  ".join(map(_matched, match.words))
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
-        for word, verdict in self.told:
-            lines.append(f"  {word} {verdict.probability:.2f}: {verdict.sentence}")
+        for label, verdict in self.score.findings:
+            lines.append(f"  {finding_label(label, verdict)}: {verdict.sentence}")
             lines.append(f"      by: {verdict.premise}")
         return "\n".join(lines)
 
@@ -165,11 +163,18 @@ def _word(word: Word) -> str:
     )
 
 
-def verdict_page(verdict: Verdict, word: str = "contradicted") -> str:
+def finding_label(label: str, verdict: Verdict) -> str:
+    """Write a label with the probability of the verdict: ``contradicted 0.97``, ``supported 0.02``."""
+    word = "supported" if label == "unsupported" else label
+    return label if verdict.probability is None else f"{word} {verdict.probability:.2f}"
+
+
+def verdict_page(verdict: Verdict, label: str = "contradicted") -> str:
     """Write a verdict as HTML, with the sentence of the candidate and the premise."""
-    label = f"{word} {verdict.probability:.2f}"
     premise = f"<small>by: {escape(verdict.premise)}</small>"
-    return f'<p class="mars-verdict"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
+    return (
+        f'<p class="mars-verdict"><b>{finding_label(label, verdict)}</b> {escape(verdict.sentence)}{premise}</p>'
+    )
 
 
 def page_of(explanations: Sequence[Explanation]) -> str:
@@ -182,10 +187,10 @@ def page_of(explanations: Sequence[Explanation]) -> str:
 
 def _section(explanation: Explanation) -> str:
     lines = "<br>".join(map(escape, explanation.lines()))
-    told = [verdict_page(verdict, word) for word, verdict in explanation.told]
-    parts = [*told, *map(match_page, explanation.matches)]
+    findings = [verdict_page(verdict, label) for label, verdict in explanation.score.findings]
+    parts = [*findings, *map(match_page, explanation.matches)]
     return (
-        f"<section><p><b>{explanation.score:.3f}</b> {escape(explanation.candidate)}</p>"
+        f"<section><p><b>{explanation.score.score:.3f}</b> {escape(explanation.candidate)}</p>"
         f'<p class="mars-legend">{lines}</p><div class="mars-explained">{"".join(parts)}</div></section>'
     )
 
@@ -215,15 +220,7 @@ def explain(
     tokenized = {text: _Tokenized.of(text, encodings[text], offsets[text]) for text in offsets}
     nearest = _nearest_sentences(rows, scores, encodings, calls)
     return tuple(
-        Explanation(
-            row.candidate,
-            score.score,
-            score.terms,
-            (*_with_words(matches, row.candidate, tokenized), *nearest.get(row, ())),
-            score.verdicts,
-            score.aspects,
-            score.without_support,
-        )
+        Explanation(row, score, (*_with_words(matches, row.candidate, tokenized), *nearest.get(row, ())))
         for row, score, matches in zip(rows, scores, shown, strict=True)
     )
 

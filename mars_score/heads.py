@@ -248,7 +248,7 @@ class TermsHead:
         """
         names = [{term.name for term in score.terms} for score in scores]
         pairs = [
-            (row.context, row.candidate) if "likelihood" in terms else None
+            (row.prompt, row.candidate) if "likelihood" in terms else None
             for row, terms in zip(rows, names, strict=True)
         ]
         log_p = self._calls.log_probability(filter(None, pairs), self._max_context_tokens)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from mars_score.errors import brief
 from mars_score.explanation import Explanation
 from mars_score.metrics.plus import TERMS
+from mars_score.results import found_in
 from mars_score.rows import Row, Term, Verdict
 from mars_score.scorer import MarsScorer
-from mars_score.variants.judgements.nli_judge import judged_sentences
+from mars_score.sentences import sentences
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
@@ -99,19 +100,17 @@ def judge_by(
     result = scorer.score([output], *columns, explain=True)
     explanation, percentile, row_score = result.explanations[0], result.percentiles[0], result.row_scores[0]
     passed = None if least is None else result.score >= least
-    if row_score.verdicts and not gate.allow_contradictions:
+    if row_score.contradicted and not gate.allow_contradictions:
         passed = False
     return {
         "score": result.score,
         "passed": passed,
         "reason": f"{result.score:.2f}: {'; '.join(_reasons(explanation, result))}",
         "metadata": {
-            "terms": {term.name: {"value": term.value, "weight": term.weight} for term in explanation.terms},
-            "aspects": explanation.aspects._asdict(),
+            "terms": {term.name: {"value": term.value, "weight": term.weight} for term in row_score.terms},
+            "aspects": row_score.aspects._asdict(),
             "percentile": percentile and percentile._asdict(),
-            "contradicted": row_score.contradicted,
-            "supported": row_score.aspects.supported,
-            "unsupported": row_score.unsupported,
+            **found_in(row_score),
             "notices": list(result.notices),
             "signature": str(result.signature),
         },
@@ -131,9 +130,9 @@ def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
     """Return a phrase for each term that matters, and one for each verdict."""
     if not explanation.candidate:
         return ["the output is blank"]
-    row = result.rows[0]
-    phrases = [phrase for term in explanation.terms if (phrase := _term_in_words(term, row, result))]
-    return phrases + [_verdict_in_words(verdict, row) for verdict in explanation.verdicts]
+    row = explanation.row
+    phrases = [phrase for term in explanation.score.terms if (phrase := _term_in_words(term, row, result))]
+    return phrases + [_verdict_in_words(verdict, row) for verdict in explanation.score.contradicted]
 
 
 def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
@@ -161,6 +160,5 @@ def _word(words: Sequence[tuple[float, str]], value: float) -> str:
 def _verdict_in_words(verdict: Verdict, row: Row) -> str:
     source = "the context" if verdict.source == "context" else "the references"
     premise = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else source
-    parts = judged_sentences(row.candidate)
-    subject = f"sentence {parts.index(verdict.sentence) + 1} " if len(parts) > 1 else ""
+    subject = f"sentence {verdict.number} " if len(sentences(row.candidate)) > 1 else ""
     return f"{subject}contradicts {premise}"

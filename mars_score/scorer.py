@@ -7,15 +7,16 @@ import os
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
 from mars_score.cache import ResultStore, Store, store_folder
-from mars_score.data.checking import WhereColumn, check_candidate_lists, check_examples, check_rows, index_in
-from mars_score.data.cleaning import prepare_row, strip_all_urls_hashtags
-from mars_score.data.frames import columns_of, in_memory, is_tabular
-from mars_score.errors import Notice, Notices, warn
+from mars_score.data.checking import WhereColumn, check_candidate_lists, check_examples, check_rows
+from mars_score.data.cleaning import prepare_row, without_urls_hashtags
+from mars_score.data.forms import Readings, UsualColumns, usual_columns
+from mars_score.data.frames import CellKinds, TableColumns, columns_of, in_memory, is_tabular
+from mars_score.errors import Notice, Notices, index_in, warn
 from mars_score.explanation import Explanation, explain
 from mars_score.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
@@ -131,14 +132,11 @@ class MarsScorer:
             predictions = in_memory(predictions)
             if is_tabular(predictions):
                 table = columns_of(predictions, columns, use_context=self.settings.use_context)
-                predictions, references, contexts, samples, _ = table
-                tasks, columns = _only_tasks(tasks, table[-1]), None
+                table, columns = self._usual(table._replace(tasks=_only_tasks(tasks, table.tasks))), None
+                predictions, references, contexts, samples, tasks = table[:5]
         if columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        candidates = check_candidate_lists(predictions)
-        examples = self.check_examples(references, contexts, samples, tasks, predictions=candidates)
-        numbers = [number for number, texts in enumerate(candidates) for _ in texts]
-        rows = [examples[number].with_candidate(text) for number, texts in enumerate(candidates) for text in texts]
+        rows, numbers = self._check_lists(predictions, references, contexts, samples, tasks)
         return self.score_rows(rows, numbers, explain=explain)
 
     def check_examples(
@@ -170,6 +168,31 @@ class MarsScorer:
         columns = (predictions, references, contexts, samples, tasks)
         return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, where=where)
 
+    def _usual(self, table: TableColumns, where: WhereColumn = index_in) -> TableColumns:
+        """Turn chats that hold candidates, and contexts that their column calls passages, into the usual forms."""
+        if table.predictions is None:
+            return table
+        kinds = table.tasks if isinstance(table.tasks, list) else [table.tasks] * len(table.predictions)
+        usual = usual_columns(
+            UsualColumns(table.predictions, table.contexts),
+            (table.titles["prediction"], table.titles["context"]),
+            Readings(),
+            questions=table.questions,
+            are_dialogues=[(kind or self.settings.task) == "dialogue" for kind in kinds],
+            where=where,
+        )
+        return table._replace(predictions=usual.predictions, contexts=usual.contexts)
+
+    def _check_lists(
+        self, predictions: Any, *columns: Any, where: WhereColumn = index_in
+    ) -> tuple[list[Row], list[int]]:
+        """Check columns with one or more candidates per row; return a row for each and its number in the input."""
+        candidates = check_candidate_lists(predictions, where=where("predictions"))
+        examples = self.check_examples(*columns, where=where, predictions=candidates)
+        numbers = [number for number, texts in enumerate(candidates) for _ in texts]
+        rows = [examples[number].with_candidate(text) for number, texts in enumerate(candidates) for text in texts]
+        return rows, numbers
+
     def check_inputs(self, *, has_references: bool, has_samples: bool = False) -> None:
         """Raise ValueError where rows without references, or with samples, cannot be scored."""
         self.settings.check_inputs(has_references=has_references, has_samples=has_samples)
@@ -192,7 +215,15 @@ class MarsScorer:
         """
         if not rows:
             raise ValueError("there is nothing to score: predictions is empty")
-        numbers = range(len(rows)) if numbers is None else numbers
+        result = self._result(rows, range(len(rows)) if numbers is None else numbers, Notices(), explain=explain)
+        for sentence in result.notices:
+            warn(sentence)
+        return result
+
+    def _result(
+        self, rows: Sequence[Row], numbers: Sequence[int], counted: Notices, *, explain: bool = False
+    ) -> MarsResult:
+        """Score checked rows like :meth:`score_rows`, but without warnings; add their notices to ``counted``."""
         with self._reports.bars():
             scores = self._row_scores(rows)
             explanations = self._explain(rows, scores) if explain else ()
@@ -203,9 +234,8 @@ class MarsScorer:
             tasks={row.task for row in rows},
             device=self.runtime.device,
         )
-        notices = count_notices(rows, numbers, scores)
-        for sentence in notices:
-            warn(sentence)
+        count_notices(counted, rows, numbers, scores)
+        notices = counted.sentences()
         return MarsResult(tuple(rows), tuple(scores), signature, notices, tuple(numbers), explanations)
 
     def row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
@@ -262,7 +292,7 @@ class MarsScorer:
         """Return a checked example as its references are augmented."""
         if not self.settings.config.strip_urls_hashtags:
             return example
-        references = strip_all_urls_hashtags(example.references)
+        references = map(without_urls_hashtags, example.references)
         return replace(example, references=tuple(dict.fromkeys(references)))
 
     def free(self) -> None:
@@ -336,11 +366,12 @@ def score_iter(
             of a whole call to count IDF over.
 
     Yields:
-        A record per candidate, as in :meth:`MarsResult.to_records`; ``"row"`` counts through the stream.
+        A record per candidate, as in :meth:`MarsResult.to_records`; ``"row"`` counts through the stream. When the
+        stream ends, or is closed, there is one warning for each kind of special rows in it.
 
     Raises:
         ValueError: ``idf_corpus`` is needed, or ``chunk_size`` is below 1; raised by the call itself.
-        TypeError, ValueError: bad input, named with its row within a chunk and the rows before the chunk.
+        TypeError, ValueError: bad input, named with its row in the stream.
     """
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
@@ -352,14 +383,19 @@ def score_iter(
         )
 
     def records() -> Iterator[dict[str, Any]]:
-        done, stream = 0, iter(rows)
-        while chunk := list(islice(stream, chunk_size)):
-            try:
-                result = scorer.score(chunk, columns=columns)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"{error} (of the rows from {done} on)") from None
-            yield from ({**record, "row": done + record["row"]} for record in result.to_records())
-            done += len(chunk)
+        done, stream, kinds, counted = 0, iter(rows), CellKinds(), Notices()
+        use_context = scorer.settings.use_context
+        try:
+            while chunk := list(islice(stream, chunk_size)):
+                table = columns_of(chunk, columns, use_context=use_context, first=done, kinds=kinds)
+                where = partial(index_in, first=done)
+                checked, numbers = scorer._check_lists(*scorer._usual(table, where)[:5], where=where)
+                result = scorer._result(checked, [done + number for number in numbers], counted)
+                yield from result.to_records()
+                done += len(chunk)
+        finally:
+            for sentence in counted.sentences():
+                warn(sentence)
 
     return records()
 

@@ -1,4 +1,4 @@
-"""Split texts into words, sentences, passages and windows, and normalise them.
+"""Split texts into words, passages and windows, and normalise them.
 
 In Chinese and Japanese each character is a word (as in sacreBLEU's tokenizer "zh"); a run of katakana is one word.
 Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, and a phrase counts as a word.
@@ -7,12 +7,13 @@ Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, 
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import regex
+
 
 PASSAGE_BREAK = "\x1e"  # between the passages of a context: ASCII's record separator, which texts do not hold
 # For a character class: Han characters, their iteration marks, and hiragana.
@@ -23,15 +24,6 @@ _WORD = re.compile(rf"[^\w\s]*[{CJK}][^\w\s]*|[^\s{CJK}]+")
 # The letters of a word have their combining marks with them, which \w of Python's own module leaves out.
 _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
-ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
-_LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
-_ONE_SENTENCE = re.compile(r"[\w\s,;:'\"()-]*[.!?]?\s*")  # a line that is a single sentence
-LONGEST_RUN = 1000  # A longer run of characters without spaces is one token: spaCy's rules take quadratic time.
-# Ends of sentences that spaCy does not see: after a full stop of Chinese and Japanese, unless a closing quotation
-# mark or another stop follows, and before an opening mark of Spanish.
-_SENTENCE_END = re.compile(
-    r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
-)
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
 _PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
 _LINES = re.compile(r"[ \t]*\n[ \t\n]*")
@@ -42,6 +34,30 @@ _FORMAT = regex.compile(
     r"|(?<![^\x00-\u024f])[\u200c\u200d]",
     regex.V1,
 )
+_SOFT_BREAK = re.compile(r"(?<=\w)\u00ad[^\S\n\x1e]*\n[^\S\n\x1e]*(?=\w)")  # a word over two lines
+# A word that was broken at the end of a line, or the first part of "two- and three-storey".
+_BROKEN_WORD = re.compile(r"(?<![\w-])([^\W\d_]+)[-\u2010](\s{1,9})([^\W\d_]+)(?!\w)")
+_AFTER_PART = frozenset(
+    {
+        "and",
+        "or",
+        "nor",
+        "to",
+        "but",
+        "as",
+        "than",
+        "then",
+        "through",
+        "versus",
+        "vs",
+        "und",
+        "oder",
+        "bis",
+        "et",
+        "ou",
+    }
+)
+_DISTINCT_PREFIXES = frozenset({"re", "co", "un"})  # re-sign and resign, co-op and coop, un-ionised and unionised
 _INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width characters, controls, spaces
 
 
@@ -51,16 +67,40 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
     Passage breaks are kept. A single line break is a space, as in wrapped text, and blank lines between paragraphs
     become one. With ``keep_lines`` line breaks are kept, as for the turns of a dialogue or the fields of a record.
     """
-    text = unicodedata.normalize("NFC", text)
+    text = _LINE_BREAK.sub("\n", unicodedata.normalize("NFC", text))
     if not text.isascii():
-        text = _FORMAT.sub("", text)
-    text = _SPACES.sub(" ", _LINE_BREAK.sub("\n", text))
+        text = _FORMAT.sub("", _SOFT_BREAK.sub("", text))
+    text = _SPACES.sub(" ", text)
     if keep_lines:
         text = _LINES.sub("\n", text)
     else:
         paragraphs = _PARAGRAPH_BREAK.split(text)
         text = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
     return _SPACES.sub(" ", text).strip()
+
+
+def joined_lines(text: str, is_word: Callable[[str], bool]) -> str:
+    """Join words that were broken by a hyphen at the end of a line: "Tues-" and "day" are "Tuesday".
+
+    The hyphen goes if the two parts are a word together. Else it stays, as in "well-known", and only a line break
+    behind it goes. Where a space is all that is left of the line break, only words are joined: the hyphen may be
+    a dash, and "two- and three-storey" is no broken word.
+
+    Args:
+        text: before or after :func:`normalise`.
+        is_word: tells whether a lower-cased string is a word.
+    """
+
+    def joined(match: re.Match[str]) -> str:
+        left, space, right = match.groups()
+        if right in _AFTER_PART or right[0].isupper() > left.isupper():
+            return match[0]
+        is_distinct = left.lower() in _DISTINCT_PREFIXES and is_word(right.lower())
+        if is_word(f"{left}{right}".lower()) and not is_distinct:
+            return f"{left}{right}"
+        return f"{left}-{right}" if "\n" in space or is_distinct else match[0]
+
+    return _BROKEN_WORD.sub(joined, text)
 
 
 def is_blank(text: str) -> bool:
@@ -103,24 +143,6 @@ def plain_words(text: str) -> list[str]:
     return list(_PLAIN_WORD.findall(text.lower()))
 
 
-def is_english(text: str) -> bool:
-    """Tell whether py3langid takes a text for English; it does not where a text gives no clue."""
-    return english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
-
-
-@lru_cache(maxsize=1024)
-def english_probability(text: str) -> float:
-    """Return the probability that a text is English, by py3langid."""
-    return float(dict(_language_identifier().rank(text))["en"])
-
-
-@cache
-def _language_identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
 def repeated_share(text: str, letters: int, within: int) -> float:
     """Return the share of a text's long words that repeat a word shortly before them, in [0, 1).
 
@@ -134,7 +156,10 @@ def repeated_share(text: str, letters: int, within: int) -> float:
         for pair, word in _PAIR_OR_WORD.findall(text.lower().replace("\u2019", "'"))
         if pair or len(word) >= letters
     ]
-    repeated = sum(word in words[max(0, index - within) : index] for index, word in enumerate(words))
+    repeated, before = 0, dict[str, int]()
+    for index, word in enumerate(words):
+        repeated += index - before.get(word, -within - 1) <= within
+        before[word] = index
     return repeated / len(words) if words else 0.0
 
 
@@ -192,37 +217,3 @@ def _passage_windows(passage: str, size: int) -> tuple[str, ...]:
     cuts = [round(index * len(words) / count) for index in range(count + 1)] if count else [0]
     texts = (passage[words[start][0] : words[end - 1][1]] for start, end in pairwise(cuts))
     return tuple(" ".join(text.split()) for text in texts)
-
-
-# Sentences
-
-
-def sentences(text: str) -> list[str]:
-    """Split a text into sentences without outer white space; none for a blank text.
-
-    spaCy's rule-based sentencizer (https://spacy.io/api/sentencizer) ends a sentence after ".", "!", "?" and
-    their like in other scripts where they are tokens by themselves ("U.S." and "3.5" are whole tokens). Full stops
-    of Chinese and Japanese, opening marks of Spanish, line breaks and passage breaks also separate sentences.
-    """
-    parts: list[str] = []
-    for piece in (piece for line in text.splitlines() for piece in _SENTENCE_END.split(line)):
-        is_sentence = _ONE_SENTENCE.fullmatch(piece)  # Most are, and spaCy takes a millisecond.
-        parts += [piece] if is_sentence else (sentence.text for sentence in _sentencizer()(piece).sents)
-    return [part.strip() for part in parts if part.strip()]
-
-
-@cache
-def _sentencizer() -> Any:
-    import spacy
-
-    pipeline = spacy.blank("en")
-    pipeline.add_pipe("sentencizer")
-    pipeline.max_length = 10**9  # characters; spaCy's limit is meant for pipelines with a parser
-    leave_long_runs_whole(pipeline.tokenizer)
-    return pipeline
-
-
-def leave_long_runs_whole(tokenizer: Any) -> None:
-    """Make a spaCy tokenizer take a run of over :data:`LONGEST_RUN` characters for one token."""
-    token_match = tokenizer.token_match
-    tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(token_match and token_match(run))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
 
 from mars_score.errors import WorkerError
 from mars_score.models.running import set_passive_omp_wait
@@ -34,8 +36,7 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
     Raises:
         WorkerError: a process died.
     """
-    started = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
+    context = _OwnProcesses()
     pools = [ProcessPoolExecutor(1, context, _begin, (start, number, workers)) for number in range(workers)]
     pending: deque[list[Shard]] = deque()
     try:
@@ -51,15 +52,30 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
             "what was computed is in the store, and the same command goes on from there"
         ) from None
     finally:  # The processes are ended in the middle of their work.
-        for process in set(multiprocessing.active_children()) - started:
-            process.terminate()
+        for process in context.started:
+            if process.is_alive():
+                process.terminate()
         for pool in pools:
             pool.shutdown(cancel_futures=True)
 
 
+class _OwnProcesses(SpawnContext):
+    """Makes new processes and keeps them, as an executor does not give its processes away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        """Make a process."""
+        process = SpawnProcess(*args, **kwargs)
+        self.started.append(process)
+        return process
+
+
 def worker_of(row: AnyRow, workers: int) -> int:
     """Return the index of the worker of a row; rows that share their context, or else references, share it."""
-    shared = row.context or "\n".join(row.references)
+    shared = row.prompt or "\n".join(row.references)
     return zlib.crc32(shared.encode("utf-8", "surrogatepass")) % workers
 
 

@@ -20,20 +20,12 @@ from numpy.typing import NDArray
 
 from mars_score import MarsScorer
 from mars_score.meta.sets import RatedSet
-from mars_score.metrics.plus import (
-    JUDGED_TERMS,
-    Features,
-    PlusConfig,
-    plus,
-    repetition,
-    term_names,
-)
+from mars_score.metrics.plus import Features, PlusConfig, plus, repetition, term_names
 from mars_score.models.calls import ModelCalls
-from mars_score.presets import PRESETS
-from mars_score.rows import Entailment, Judgement, LogProbability, Row, Verdict, weighted_sum
+from mars_score.models.running import one_blas_thread
+from mars_score.rows import LogProbability, Row, weighted_sum
 from mars_score.settings import resolve_settings
-from mars_score.variants.judgements.nli_judge import Reliability, reliability_of, verdicts_on
-from mars_score.variants.plus_variant import features_of
+from mars_score.variants.plus_variant import ask_models, make_features, plan_row
 from research.agreement import drawn, pearson
 from research.results import add_record_option, markdown, record
 from research.sets import KINDS, read_sets
@@ -54,6 +46,7 @@ NEVER = 0.999999  # a cosine that no context reaches
 Floats = NDArray[np.float64]
 Changes = Mapping[str, float]  # constants of PlusConfig, and rules of :func:`scores`
 Sets = Mapping[str, tuple[list[Features], Floats]]  # by name: the features and the ratings of its candidates
+WITH, WITHOUT = "features", "features without references"  # what is saved of a set beside its ratings
 
 # Name of a row -> what of the formula is changed.
 CHANGES: dict[str, Changes] = {
@@ -105,7 +98,7 @@ def main() -> None:
     add_record_option(options)
     args = options.parse_args()
     sets = kept_sets(args)
-    values = agreement_by_set(sets, args.preset)
+    values = agreement_by_set(sets, kept_sets(args, WITHOUT))
     print(f"{by_set(values)}\n")
     for variant in VARIANTS:
         constants, chosen, left_out = table(sets, variant), *rehearsal(sets, variant)
@@ -149,10 +142,10 @@ def kept_features(args: argparse.Namespace, compute: Callable[[RatedSet, ModelCa
     return saved
 
 
-def kept_sets(args: argparse.Namespace) -> Sets:
+def kept_sets(args: argparse.Namespace, kind: str = WITH) -> Sets:
     """Return the features and ratings of each set, as :func:`kept_features` finds them."""
     return {
-        name: ([from_json(one) for one in columns["features"]], np.array(columns["ratings"]))
+        name: ([from_json(one) for one in columns[kind]], np.array(columns["ratings"]))
         for name, columns in kept_features(args, features_and_ratings).items()
     }
 
@@ -160,8 +153,10 @@ def kept_sets(args: argparse.Namespace) -> Sets:
 def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
     """Return what is saved of a set: the features and the ratings of its candidates that are not blank."""
     written = rated.where([bool(row.candidate) for row in rated.rows])
+    alone = [replace(row, references=()) for row in written.rows]
     return {
-        "features": [to_json(features) for features in every_feature(written.rows, calls)],
+        WITH: [to_json(features) for features in every_feature(written.rows, calls)],
+        WITHOUT: [to_json(features) for features in every_feature(alone, calls)],
         "ratings": written.ratings,
     }
 
@@ -178,42 +173,36 @@ def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
             row=said.row,
             terms=said.terms,
             reference_cosines=record.reference_cosines,
-            judgements=list(map(without_premise, said.judgements)),
-            verdicts=said.verdicts,
-            belief=said.belief,
+            support=said.support,
+            support_reliability=said.support_reliability,
+            contradicted_share=said.contradicted_share,
         )
         for text, record, said in zip(as_text, as_data, as_said, strict=True)
     ]
 
 
-def without_premise(judgement: Judgement) -> Judgement:
-    """Leave out the premises, which no score depends on."""
-    other = judgement.by_reference
-    return judgement._replace(premise="", by_reference=other and without_premise(other))
+def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[Features]:
+    """Compute the features of prepared rows, none of which has a blank candidate."""
+    plans = [plan_row(row, config) for row in rows]
+    outputs = ask_models(plans, config, calls)
+    with one_blas_thread():
+        return [make_features(plan, outputs) for plan in plans]
 
 
 def to_json(features: Features) -> list[Any]:
     """Return features as JSON can hold them."""
-    verdicts = [astuple(verdict) for verdict in features.verdicts]
-    values = features._replace(row=astuple(features.row), terms=sorted(features.terms), verdicts=verdicts)  # type: ignore[arg-type]
-    return list(values)
+    return list(features._replace(row=astuple(features.row), terms=sorted(features.terms)))  # type: ignore[arg-type]
 
 
 def from_json(values: Sequence[Any]) -> Features:
     """Make features of what JSON leaves of them."""
     features = Features(*values)
-    candidate, references, context, samples, task = values[0]
+    candidate, references, context, samples, *rest = values[0]
     return features._replace(
-        row=Row(candidate, tuple(references), context, tuple(samples), task),
+        row=Row(candidate, tuple(references), context, tuple(samples), *rest),
         terms=frozenset(features.terms),
         log_p=features.log_p and LogProbability(*features.log_p),
-        judgements=[_judgement(*one) for one in features.judgements],
-        verdicts=[Verdict(*verdict) for verdict in features.verdicts],  # type: ignore[misc]
     )
-
-
-def _judgement(sentence: str, premise: str, entailment: Sequence[float], by_reference: Any) -> Judgement:
-    return Judgement(sentence, premise, Entailment(*entailment), by_reference and _judgement(*by_reference))
 
 
 def scores(
@@ -252,44 +241,29 @@ def scores(
 def with_terms(features: Features, config: PlusConfig, task: str) -> Features:
     """Return features as those of a row of a task, with the terms that its score has."""
     row = replace(features.row, task=task)
-    terms = term_names(row, config) - (JUDGED_TERMS - features.terms)
+    terms = term_names(row, config)
     near = features.reference_context_cosine if "context" in terms else 0.0
-    verdicts = features.verdicts if "contradiction" in terms else ()
-    return features._replace(row=row, terms=terms, reference_context_cosine=near, verdicts=verdicts)
+    return features._replace(row=row, terms=terms, reference_context_cosine=near)
 
 
-def alone(features: Features, known: Reliability) -> Features:
-    """Leave the features that a candidate has without references, by an NLI model that is ``known``."""
-    is_summary = features.row.task == "summary"
-    judged = [one._replace(by_reference=None) for one in features.judgements] if is_summary else []
-    return features._replace(
-        row=replace(features.row, references=()),
-        terms=features.terms if known.by_context else features.terms - {"contradiction"},
-        recalls=(),
-        reference_cosines=(),
-        reference_context_cosine=0.0,
-        judgements=judged,
-        verdicts=verdicts_on("summary", judged, known),
-    )
+def agreement_by_set(sets: Sets, alone: Sets) -> dict[str, Any]:
+    """Compute Pearson's r of the variants and of their parts by set, and the means of sets and of kinds.
 
-
-def all_alone(rows: Iterable[Features], preset: str) -> list[Features]:
-    """Leave the features that candidates have without references, by the NLI model of a preset."""
-    known = reliability_of(PRESETS[preset]["entailment_model"])
-    return [alone(one, known) for one in rows]
-
-
-def agreement_by_set(sets: Sets, preset: str) -> dict[str, Any]:
-    """Compute Pearson's r of the variants and of their parts by set, and the means of sets and of kinds."""
+    Args:
+        sets: of candidates with references.
+        alone: the same without references.
+    """
     columns: dict[str, Callable[[Sequence[Features]], Floats]] = {
         name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
         for name, config in VARIANTS.items()
     }
-    columns[ALONE] = lambda rows: scores(all_alone(rows, preset), VARIANTS["plus"])
     columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
     columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
     found = {
-        name: {title: pearson(column(rows), ratings) for title, column in columns.items()}
+        name: {
+            **{title: pearson(column(rows), ratings) for title, column in columns.items()},
+            ALONE: pearson(scores(alone[name][0], VARIANTS["plus"]), ratings),
+        }
         for name, (rows, ratings) in sorted(sets.items())
     }
     kinds = [[found[name] for name in names if name in found] for names in KINDS.values()]
@@ -425,10 +399,8 @@ def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
         "context": lambda one: one.context_cosine or 0.0,
         "likelihood": lambda one: likelihood(one, config),
         "repetition": lambda one: -repetition(replace(one.row, task="text"), config),
-        "support": lambda one: float(
-            np.mean([judgement.entailment.entailment for judgement in one.judgements] or [0.0])
-        ),
-        "contradiction": lambda one: -len(one.verdicts) / max(1, len(one.judgements)),
+        "support": lambda one: one.support or 0.0,
+        "contradiction": lambda one: -(one.contradicted_share or 0.0),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mars_score.text import ENGLISH_PROBABILITY, english_probability
+from mars_score.language import ENGLISH_PROBABILITY, english_probability
 from research.sets import read_sets
 
 THRESHOLDS = (0.05, 0.1, ENGLISH_PROBABILITY, 0.3, 0.5)

@@ -51,7 +51,7 @@ def other_idf() -> AbstractContextManager[Any]:
 
 def idf_of_wordfreq() -> AbstractContextManager[Any]:
     """Let the document frequency be that of texts of 30 words by the frequencies of words of wordfreq 3.1."""
-    from wordfreq import word_frequency  # type: ignore[import-not-found]
+    from wordfreq import word_frequency
 
     def idf(_: Idf, word: str) -> float:
         listed = any(map(str.isalnum, word))  # punctuation is not
@@ -167,7 +167,7 @@ def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
     """Return the templates of each (context, reference) under a choice."""
     settings = {"idf_corpus": rated.corpus, **choice.settings}
     config, tagger = cast(PaperConfig, resolve_settings("mini", "paper", **settings).config), Tagger()
-    pairs = dict.fromkeys((row.context, text) for row in rated.rows for text in row.references)
+    pairs = dict.fromkeys((row.prompt, text) for row in rated.rows for text in row.references)
     words = tagger.tag(text for _, text in pairs)
     context_words = tagger.words((context for context, _ in pairs), lower=config.lower_words)
     with choice.change():
@@ -195,7 +195,7 @@ def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
     with choice.change():
         rows = scorer.row_scores(rated.rows)
     infills = {
-        (row.context, one.augmented.reference): [infill.text for infill in one.augmented.infills]
+        (row.prompt, one.augmented.reference): [infill.text for infill in one.augmented.infills]
         for row, scored in zip(rated.rows, rows, strict=True)
         for one in scored.references
     }

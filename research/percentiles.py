@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.metrics.plus import Features, PlusConfig
+from mars_score.metrics.plus import PlusConfig
 from mars_score.percentiles import FILE, WITH_REFERENCES, WITHOUT_REFERENCES, settings_digest
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
@@ -21,9 +21,9 @@ from mars_score.signature import make_signature
 from research.forms import (
     RESAMPLES,
     VARIANTS,
+    WITHOUT,
     Floats,
     Sets,
-    all_alone,
     feature_options,
     kept_sets,
     scores,
@@ -41,8 +41,8 @@ def main() -> None:
     options = feature_options(__doc__)
     add_record_option(options)
     args = options.parse_args()
-    sets = kept_sets(args)
-    made = {variant: of_variant(sets, args.preset, variant, config) for variant, config in VARIANTS.items()}
+    given = {WITH_REFERENCES: kept_sets(args), WITHOUT_REFERENCES: kept_sets(args, WITHOUT)}
+    made = {variant: of_variant(given, args.preset, variant, config) for variant, config in VARIANTS.items()}
     kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     FILE.write_text(json.dumps(kept | {args.preset: made}, sort_keys=True) + "\n", encoding="utf-8")
     values = {variant: table(one[WITH_REFERENCES]) for variant, one in made.items()}
@@ -52,15 +52,11 @@ def main() -> None:
         record(f"percentiles.{args.preset}", {variant: text.splitlines() for variant, text in values.items()})
 
 
-def of_variant(sets: Sets, preset: str, variant: str, config: PlusConfig) -> dict[str, Any]:
+def of_variant(sets: Mapping[str, Sets], preset: str, variant: str, config: PlusConfig) -> dict[str, Any]:
     """Return the tables of a variant, by what there is and task, with the digest of its settings."""
     signature = make_signature(resolve_settings(preset, variant), [1])
-    forms: dict[str, Mapping[str, tuple[list[Features], Floats]]] = {
-        WITH_REFERENCES: sets,
-        WITHOUT_REFERENCES: {name: (all_alone(rows, preset), human) for name, (rows, human) in sets.items()},
-    }
     tables: dict[str, Any] = {"settings": settings_digest(signature)}
-    for form, given in forms.items():
+    for form, given in sets.items():
         tables[form] = {}
         for task in TASKS:
             rated = [

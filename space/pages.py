@@ -72,7 +72,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _named(answer: Answer, index: int) -> str:
     """Name a candidate, with a mark if one of its sentences is contradicted."""
-    mark = f" {_MARK}" if answer.plus.row_scores[index].verdicts else ""
+    mark = f" {_MARK}" if answer.plus.row_scores[index].contradicted else ""
     return f"<b>{escape(quoted(answer.question.candidates[index]))}</b>{mark}"
 
 
@@ -81,7 +81,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
     plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     row, explanation = answer.plus.row_scores[index], answer.plus.explanations[index]
-    verdicts = "".join(map(verdict_page, row.verdicts))
+    verdicts = "".join(map(verdict_page, row.contradicted))
     why = f"{verdicts}{_sum(row)}{_explained(explanation)}"
     return (
         f'<li><details class="mars-card{" mars-denied" if verdicts else ""}" name="mars-card"'
@@ -98,7 +98,7 @@ def _accusation(answer: Answer, index: int) -> str:
 
     Of a candidate that is one sentence, the sentence is not repeated.
     """
-    verdicts, candidate = answer.plus.row_scores[index].verdicts, answer.question.candidates[index]
+    verdicts, candidate = answer.plus.row_scores[index].contradicted, answer.question.candidates[index]
     if not verdicts:
         return ""
     first, *more = verdicts

@@ -2,7 +2,6 @@
 
 import pytest
 
-from mars_score.variants import plus_variant
 from mars_score.variants.judgements import nli_judge
 from mars_score.variants.judgements.nli_judge import Reliability
 
@@ -13,6 +12,6 @@ def believe(
     patch: pytest.MonkeyPatch, known: Reliability = ALL, certain: float = 0.9, likely: float = 0.2
 ) -> None:
     """Make ``known`` the reliability of all models, and verdicts need these probabilities."""
-    patch.setattr(plus_variant, "reliability_of", lambda model: known)
-    patch.setattr(nli_judge, "CERTAIN", certain)
-    patch.setattr(nli_judge, "POSSIBLE", likely)
+    patch.setattr(nli_judge, "reliability_of", lambda model: known)
+    patch.setattr(nli_judge, "MIN_CONTRADICTION", certain)
+    patch.setattr(nli_judge, "MIN_SECOND_OPINION", likely)

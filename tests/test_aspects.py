@@ -10,7 +10,7 @@ import tiny_models
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Aspects, LogProbability, RowScore, Term
 from mars_score.scorer import MarsScorer
-from mars_score.variants.judgements.nli_judge import judge
+from mars_score.variants.judgements.nli_judge import NliJudge, Question
 from research import aspects, forms
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -57,7 +57,8 @@ def test_aspects_of_scored_rows(make):
     log_p = scorer.calls.log_probability(zip(CONTEXTS, CANDIDATES, strict=True), 2048)
     for row, texts in list(zip(result.row_scores, result.rows, strict=True))[:2]:
         found, values = row.aspects, {term.name: term.value for term in row.terms}
-        judged = judge({texts: False}, PlusConfig(), scorer.calls)[texts]
+        judge = NliJudge(None, PlusConfig())
+        judged = judge.judge([Question(texts, by_context=True)], scorer.calls)[texts]
         assert found.reference == max(one.score for one in row.references)
         assert (found.context, found.repetition) == (values["context"], values["repetition"])
         assert found.fluency == pytest.approx(max(0, 1 + log_p[texts.context, texts.candidate].alone / 10))

@@ -21,7 +21,7 @@ from mars_score import MarsScorer
 from mars_score.infilling.jobs import Blank, FilledBlank, Job
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.presets import PRESETS
-from mars_score.rows import TASKS, Entailment, Judgement, Row, Verdict
+from mars_score.rows import TASKS, Row
 from research import forms, samples, sets
 
 
@@ -109,12 +109,12 @@ def test_features_without_references_are_those_of_the_scorer(known, tiny_mini, m
     """No verdict is left that needs a reference; ``contradiction_penalty=0`` leaves none at all."""
     believe(monkeypatch, known, certain=0.4, likely=0.0)
     scorer = MarsScorer("mini", variant="plus")
-    features = forms.every_feature(ROWS, scorer.calls)
-    assert any(one.verdicts for one in features)
-    alone = [forms.alone(one, known) for one in features]
+    without_references = [replace(row, references=()) for row in ROWS]
+    features, alone = (forms.every_feature(rows, scorer.calls) for rows in (ROWS, without_references))
+    assert any(one.contradicted_share for one in features)
     for settings in ({}, {"contradiction_penalty": 0.0}, {"support_weight": 0.0}):
         made = MarsScorer("mini", variant="plus", **settings)
-        for given, rows in ((features, ROWS), (alone, [replace(row, references=()) for row in ROWS])):
+        for given, rows in ((features, ROWS), (alone, without_references)):
             expected = [row.score for row in made.row_scores(rows)]
             assert forms.scores(given, forms.VARIANTS["plus"], **settings) == pytest.approx(expected, abs=1e-12)
 
@@ -132,7 +132,7 @@ def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini, mo
         scored = scorer.row_scores(rows)
         expected = [row.score for row in scored]
         judged = ["text", "summary"] if rows is ROWS else ["summary"]
-        assert [one.task for one, row in zip(rows, scored, strict=True) if row.verdicts] == judged
+        assert [one.task for one, row in zip(rows, scored, strict=True) if row.contradicted] == judged
         assert forms.scores(features, config) == pytest.approx(expected, abs=1e-12)
     features = forms.every_feature(ROWS, scorer.calls)
     changes = {"context_weight": 0.3, "repetition_penalty": 0.6, "copied_words": 3}
@@ -146,8 +146,8 @@ def test_each_change_of_the_formula_changes_a_score(tiny_mini, monkeypatch):
     features = forms.every_feature(ROWS, MarsScorer("mini", variant="plus").calls)
     features = [
         one._replace(
-            judgements=[Judgement("a", "", Entailment(0.2, 0.95)), Judgement("b", "", Entailment(0.9, 0.0))],
-            verdicts=[Verdict("a", 0.95, "", "reference")],
+            support=0.4,
+            contradicted_share=0.5,
             reference_context_cosine=0.9,
             log_p=one.log_p._replace(given_context=9.0, alone=-4.0),
         )

@@ -1,7 +1,11 @@
 """The command line; where scores count they are those of shared words (tests/word_recall.py)."""
 
 import bz2
+import contextlib
+import csv
+import errno
 import gzip
+import io
 import itertools
 import json
 import os
@@ -9,17 +13,20 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import jsonl
+import pandas
 import pytest
 import word_recall
 from setting_values import GENERAL, PAPER, PLUS
 
 from mars_score.atomic import write_whole
 from mars_score.cli import main, make_parser
-from mars_score.errors import ModelUnavailableError, Notice, WorkerError
+from mars_score.data.reading import read_rows
+from mars_score.errors import MarsWarning, ModelUnavailableError, Notice, WorkerError
 from mars_score.progress import progress_bars
 from mars_score.rows import Aspects
 from mars_score.scorer import MarsScorer
@@ -60,6 +67,8 @@ def score(run):
 
 # mars score
 
+MORE = ["notices", "read"]
+
 
 def test_score_as_json(score, write, scorers, monkeypatch):
     row_scores = MarsScorer.row_scores
@@ -72,7 +81,8 @@ def test_score_as_json(score, write, scorers, monkeypatch):
     code, out, err = score(write(), "--json")
     assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
-    assert list(result) == ["mars", "interval", "faithfulness", "scores", "signature", "settings", "notices"]
+    assert list(result) == ["mars", "interval", "faithfulness", "scores", "signature", "settings", *MORE]
+    assert result["read"] == ["context: 2 turns a row (1 of 2 rows)"]
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
     assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.75), SCORES, [])
@@ -99,8 +109,9 @@ def test_score_in_plain_text(score, write):
     assert lines[0] == "MARS 0.5000   no interval: fewer than 10 contexts   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert "|encoder:" in lines[1]
-    assert lines[2] == f"notice: {Notice.BLANK.message}: 1 of 3 rows (line 3)"
-    assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
+    assert lines[2] == "context: 2 turns a row (1 of 3 rows)"
+    assert lines[3] == f"notice: {Notice.BLANK.message}: 1 of 3 rows (line 3)"
+    assert lines[4:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
 
 
 def test_of_many_rows_some_are_shown(score, write):
@@ -125,7 +136,10 @@ def test_scores_in_a_file(score, write, tmp_path):
     assert score(write(rows), "--out", link)[0] == 0
     assert link.is_symlink()
     none, judged = dict.fromkeys(Aspects._fields), {"contradicted": [], "supported": None, "unsupported": []}
-    assert jsonl.read(out) == [
+    written = jsonl.read(out)
+    [signature] = {row.pop("mars_signature") for row in written}
+    assert signature.startswith("mars|version:")
+    assert written == [
         {**row, "mars": score, "aspects": {**none, "reference": score}, **judged}
         for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
     ]
@@ -473,7 +487,7 @@ def test_files_that_are_not_there(failing, write, tmp_path, scorers):
 
 BAD_USAGE = {
     "": "the following arguments are required: COMMAND (see: mars --help)",
-    "scores FILE": "argument COMMAND: invalid choice: 'scores'",
+    "scores FILE": "unknown command 'scores'; did you mean mars score? (see: mars --help)",
     "score": "the following arguments are required: FILE (see: mars score --help)",
     "augment FILE": "the following arguments are required: --out",
     "augment FILE --out b.jsonl --q .5": "unrecognized arguments: --q .5",  # a setting that it does not use
@@ -665,3 +679,120 @@ def test_libraries_show_neither_bars_nor_reports(monkeypatch, capsys):
         monkeypatch.delenv(name)
     assert main(["--version"]) == 0
     assert [os.environ[name] for name in names] == ["1", "1", "error"]
+
+
+# What people type, and the files they have
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [
+        ("x.xlsx", "x.csv"),
+        ("x.XLS", "x.csv"),
+        ("x.ods", "x.csv"),
+        ("x.feather", "x.csv"),
+        ("x.pkl", "x.csv"),
+        ("x.jsonl.zip", "x.jsonl.jsonl.gz"),
+        ("x.parquet.gz", "x.jsonl.gz"),
+    ],
+)
+@pytest.mark.parametrize("command", ["score", "augment"])
+def test_an_output_in_no_known_format_is_refused(failing, write, name, typed, command, scorers):
+    message = failing(command, write(), "--out", name)
+    assert message.startswith(f"{name}: rows are not written as .")
+    assert f"; type {typed}" in message
+    assert not scorers or not any(scorer.runtime.progress for scorer in scorers)
+    assert not Path(name).exists()
+
+
+@pytest.mark.parametrize("name", ["x", "x.txt", "x.json", "x.JSONL", "x.v2", "x.csv.gz"])
+def test_an_output_of_another_name_is_lines_of_json_or_cells(score, write, tmp_path, name):
+    assert score(write(), "--out", tmp_path / name)[0] == 0
+    assert len(read_rows(tmp_path / name).rows) == len(ROWS)
+
+
+TITLES = ["prediction", "reference", "context"]
+CELLS = [TITLES, ["a b", "a b; c", 'say "yes", then'], ["c d", "x y", "two\nlines"]]
+
+
+def as_cells(delimiter):
+    with io.StringIO(newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(CELLS)
+        return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows"])
+def test_csv_with_semicolons_is_read_with_a_notice(tmp_path, name):
+    content = as_cells(";").encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.warns(MarsWarning, match="semicolons") if "csv" in name else contextlib.nullcontext():
+        rows = read_rows(tmp_path / name).rows
+    assert [list(row.values()) for row in rows] == CELLS[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "fault"),
+    [
+        ("rows.csv", "\t", "the header has no commas, but tabs .*; name it .tsv, or write"),
+        ("rows.csv", "|", "the header has no commas, but vertical bars .*; save it with commas, or write"),
+        ("rows.tsv", ",", "the header has no tabs, but commas .*; name it .csv, or write"),
+        ("rows.tsv", ";", "the header has no tabs, but semicolons .*; name it .csv, or write"),
+    ],
+)
+def test_another_delimiter_than_the_name_says_is_told(tmp_path, name, delimiter, fault):
+    (tmp_path / name).write_text(as_cells(delimiter), newline="")
+    with pytest.raises(ValueError, match=rf"{name}:1: {fault}"):
+        read_rows(tmp_path / name)
+
+
+@pytest.mark.parametrize("header", ["text", "a b", "a-b"])
+def test_a_file_of_one_column_needs_no_delimiter(tmp_path, header):
+    (tmp_path / "rows.csv").write_text(f"{header}\none; two | three\n")
+    assert read_rows(tmp_path / "rows.csv").rows == [{header: "one; two | three"}]
+
+
+def test_a_tsv_of_scores_is_read_by_pandas_and_again(score, write, tmp_path):
+    rows = [
+        {"prediction": 'He said "no".', "reference": '"quoted"', "context": "tab\tand\nline"},
+        {"prediction": '"a', "reference": 'b"', "context": '""'},
+    ]
+    out = tmp_path / "out.tsv"
+    assert score(write(rows), "--out", out)[0] == 0
+    frame = pandas.read_csv(out, sep="\t", keep_default_na=False)
+    assert frame[list(rows[0])].to_dict("records") == rows
+    again = read_rows(out).rows
+    assert [{name: row[name] for name in rows[0]} for row in again] == rows
+    assert [json.loads(text).keys() for text in frame["aspects"]] == [set(Aspects._fields)] * 2
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_is_named_with_the_output(failing, write, tmp_path, monkeypatch, code):
+    out, mkdtemp = tmp_path / "out.csv", tempfile.mkdtemp
+
+    def refuse(*place):
+        if str(place[-1]) != str(tmp_path):
+            return mkdtemp(*place)
+        raise OSError(code, os.strerror(code), f"{tmp_path}/.mars-run-1")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    path = write()
+    message = failing("score", path, "--out", out)
+    assert message.startswith(f"{out}: {os.strerror(code)}: the folder {tmp_path} cannot be written; name another")
+    assert ".mars-run" not in message
+
+
+MISSPELT = {
+    "scor FILE": "unknown command 'scor'; did you mean mars score? (see: mars --help)",
+    "comapre a b": "unknown command 'comapre'; did you mean mars compare? (see: mars --help)",
+    "quux": "unknown command 'quux'; choose one of score, augment, compare,",
+    "score FILE --fail-bellow 3": "unrecognized arguments: --fail-bellow 3; did you mean --fail-under?",
+    "score FILE --fail-contradictd": "did you mean --fail-contradicted? (see: mars score --help)",
+    "score FILE --presset=mini": "did you mean --preset? (see: mars score --help)",
+    "compare a b --sample-from-others": "did you mean --samples-from-others? (see: mars compare --help)",
+    "score FILE --zzzz": "unrecognized arguments: --zzzz (see: mars score --help)",
+}
+
+
+@pytest.mark.parametrize("line", MISSPELT)
+def test_a_misspelt_command_or_option_is_told_the_nearest(failing, line):
+    assert MISSPELT[line] in failing(*line.split())

@@ -9,6 +9,7 @@ import pytest
 from word_recall import OPTIONS, SETTINGS
 
 from mars_score.compare import rank_systems
+from mars_score.data.frames import columns_of
 from mars_score.errors import Notice
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scorer import MarsScorer
@@ -328,3 +329,23 @@ def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_m
     jsonl.write(theirs, [rows[0], rows[0], rows[0]])
     code, out, err = run("compare", ours, theirs, *OPTIONS)
     assert f"{theirs}:2: column 'context' differs from {ours}:4" in err
+
+
+@pytest.mark.parametrize("name", ["llama {t=0}", "{}", "{0}", "{0.__class__}", "a}b{", "%s"])
+def test_names_of_systems_may_have_braces(tiny_mini, name):
+    systems = {name: ["By bus.", "By nine."], "other": ["She flew.", 5]}
+    scorer = MarsScorer()
+    rows = ["She took the bus.", "At nine."], ["The car broke.", "There is a bus."]
+    with pytest.raises(TypeError, match=r"systems\['other'\]\[1\] must be a string"):
+        rank_systems(scorer, systems, *rows)
+    with pytest.raises(TypeError) as error:
+        rank_systems(scorer, {**systems, "other": ["a", "b"], name: ["a", None]}, *rows)
+    assert str(error.value).startswith(f"systems[{name!r}][1] must be a string")
+
+
+@pytest.mark.parametrize("name", ["gold {en}", "{}", "{0.x}", "a}{b"])
+def test_names_of_columns_may_have_braces(name):
+    rows = [{"prediction": "a", name: text, "context": "c"} for text in ("['a']", "b")]
+    with pytest.raises(ValueError, match="holds a text, but") as error:
+        columns_of(rows, {"reference": name})
+    assert f"column {name!r}[1]" in str(error.value)

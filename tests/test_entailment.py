@@ -19,8 +19,8 @@ from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS as KINDS
 from mars_score.rows import Entailment, Judgement, Row, Verdict
 from mars_score.variants.judgements.nli_judge import (
+    MAX_ENTAILMENT,
     SHIPPED,
-    UNSUPPORTED,
     Reliability,
     is_close,
     judge,
@@ -126,7 +126,7 @@ def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pa
 def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
     """It is far from its reference, the context alone is not believed, and support does not count."""
     believe(monkeypatch, ALL._replace(by_context=False))
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.CLOSE_RECALL", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 1.1)
     asked = []
     scorer = make(
         tiny_models.tiny_nli(), support_weight=0.0, task="summary", progress=lambda stage, *_: asked.append(stage)
@@ -288,7 +288,7 @@ def test_only_a_text_that_is_close_to_a_reference_is_judged_by_it(make, monkeypa
         ).row_scores
         asked.append(sum(total for stage, done, total in seen if (stage, done) == ("contradiction", 0)))
         by_both = task == "summary" or asked[-1] == 1
-        assert values(row)["contradiction"] == len(row.verdicts) == (1 if by_both else 0)
+        assert values(row)["contradiction"] == len(row.contradicted) == (1 if by_both else 0)
     assert asked == ([2, 1, 1] if task == "summary" else [1, 0, 0])
 
 
@@ -370,7 +370,7 @@ def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
 
 @pytest.mark.parametrize(
     ("probability", "sentence", "is_unsupported"),
-    [(UNSUPPORTED - 0.01, "It is new.", True), (UNSUPPORTED, "It is new.", False), (0.0, "Is it new?", False)],
+    [(MAX_ENTAILMENT - 0.01, "It is new.", True), (MAX_ENTAILMENT, "It is new.", False), (0.0, "Is it new?", False)],
 )
 def test_a_statement_with_a_small_probability_is_unsupported(probability, sentence, is_unsupported):
     found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))])
@@ -380,7 +380,7 @@ def test_a_statement_with_a_small_probability_is_unsupported(probability, senten
 @pytest.mark.parametrize("by_context", [True, False])
 def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, by_context):
     believe(monkeypatch, ALL._replace(by_context=by_context))
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.UNSUPPORTED", 1.1)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
     [row] = make(nli, task="summary").score([SUMMARY[0]], [SUMMARY[1]], [SUMMARY[2]]).row_scores
     assert bool(row.unsupported) is by_context
     assert row.aspects.supported is not None
@@ -418,9 +418,9 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
     believe(monkeypatch, ALL._replace(support=reliability_of(None).support))
     result = scorer.score(*COLUMNS, explain=True)
     for explained in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
-        assert explained.verdicts == ()
+        assert explained.contradicted == ()
     assert not any(Notice.CONTRADICTED in row.notices for row in untold.row_scores)
-    sentences = [[verdict.sentence for verdict in explained.verdicts] for explained in result.explanations]
+    sentences = [[verdict.sentence for verdict in explained.contradicted] for explained in result.explanations]
     noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
     if labels != tiny_models.NLI_LABELS:
         assert (sentences, noticed, result.scores) == ([[]] * 5, [False] * 5, untold.scores)
@@ -436,13 +436,13 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
     half = [0.5 if of_row else 1 for of_row in sentences]
     assert result.scores == pytest.approx([one * score for one, score in zip(half, untold.scores, strict=True)])
     for explained in result.explanations[:3]:
-        for verdict in explained.verdicts:
+        for verdict in explained.contradicted:
             assert verdict.probability == pytest.approx(1, abs=1e-6)
             assert f"  contradicted 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
             page = explained._repr_html_()
             assert f"<b>contradicted 1.00</b> {verdict.sentence}" in page
-    assert result.explanations[0].verdicts[0].premise in ROWS[0][1]
-    assert [verdict.premise for verdict in result.explanations[2].verdicts] == ["They stayed."]
+    assert result.explanations[0].score.contradicted[0].premise in ROWS[0][1]
+    assert [verdict.premise for verdict in result.explanations[2].score.contradicted] == ["They stayed."]
 
 
 def test_files(make, monkeypatch, tmp_path, run):

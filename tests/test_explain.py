@@ -11,7 +11,7 @@ import tiny_models
 import mars_metric
 from mars_score.explanation import Explanation, Match, Word, page_of, words_of
 from mars_score.models.encoder import SentenceEncoder
-from mars_score.rows import Verdict
+from mars_score.rows import Row, RowScore, Verdict
 from mars_score.scorer import MarsScorer
 
 SENTENCES = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
@@ -154,7 +154,8 @@ def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
     match = Match(hostile, hostile, 0.5, (Word(hostile, 0, 0.5, 1.0, hostile),))
     verdict = Verdict(hostile, 0.9, hostile, "reference")
-    page = page_of([Explanation(hostile, 0.5, (), (match, match, match), (verdict, verdict))])
+    score = RowScore(0.5, contradicted=(verdict, verdict))
+    page = page_of([Explanation(Row(hostile), score, (match, match, match))])
     assert "<script" not in page
     assert '""' not in page
     assert page.count('aria-description="&quot;&gt;&lt;script') == 3
@@ -194,9 +195,10 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, run):
 def test_unsupported_sentences_are_told_once():
     """Those that are contradicted as well are told as such."""
     contradicted = Verdict("It was dry.", 0.95, "It rained.", "reference")
-    unsupported = Verdict("We ate.", 0.03, "It rained.", "context")
+    unsupported = Verdict("We ate.", 0.03, "It rained.", "context", number=2)
     lacking = (Verdict("It was dry.", 0.01, "It rained.", "context"), unsupported)
-    told = Explanation("It was dry. We ate.", 0.2, verdicts=(contradicted,), without_support=lacking)
+    score = RowScore(0.2, contradicted=(contradicted,), unsupported=lacking)
+    told = Explanation(Row("It was dry. We ate."), score)
     assert str(told).splitlines()[1:] == [
         "  contradicted 0.95: It was dry.",
         "      by: It rained.",

@@ -246,9 +246,9 @@ def test_verdicts_equal_the_oracle(models, make, monkeypatch, verdicts):
     for row, case in zip(result.row_scores, CASES, strict=True):
         judged = oracle_forms.judgements(models, *case[:4]) if row.terms else []
         expected = [(one.sentence, *denial) for one in judged if (denial := one.denial(*verdicts))]
-        found = [(verdict.sentence, verdict.premise) for verdict in row.verdicts]
+        found = [(verdict.sentence, verdict.premise) for verdict in row.contradicted]
         assert found == [(sentence, premise) for sentence, _, premise in expected]
-        probabilities = [verdict.probability for verdict in row.verdicts]
+        probabilities = [verdict.probability for verdict in row.contradicted]
         assert probabilities == pytest.approx([contradicted for _, contradicted, _ in expected], abs=1e-9)
         numbers.add((len(found), len(judged)))
     assert numbers >= ({(0, 0), (0, 1), (1, 1), (0, 2), (2, 2)} if any(verdicts) else {(0, 0), (1, 1), (1, 2)})

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mars_score.data.checking import check_candidates, check_contexts, check_references
-from mars_score.data.reading import looks_quoted, read_rows
+from mars_score.data.reading import read_rows
 from mars_score.data.writing import convert, plain, row_line
 from mars_score.errors import MarsWarning
 from mars_score.runs import ADDED as ADDED_COLUMNS
@@ -170,9 +170,8 @@ CELL = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 CELLS = st.fixed_dictionaries({"text": CELL, "other": CELL})
 
 
-NO_BREAKS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"), max_size=20)
-NO_BREAKS = NO_BREAKS.filter(lambda text: not looks_quoted(text))  # which Writable refuses
-TAB_CELLS = st.fixed_dictionaries({"text": NO_BREAKS, "other": NO_BREAKS})
+JSON_CELL = CELL.map(lambda text: json.dumps({"reference": text}))  # which each output of scores has
+TAB_CELLS = st.fixed_dictionaries({"text": CELL, "other": CELL, "aspects": JSON_CELL})
 
 
 @pytest.mark.parametrize(

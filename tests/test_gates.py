@@ -1,14 +1,21 @@
-"""Thresholds for builds: ``mars score --fail-under`` and ``--fail-rows-under``."""
+"""Gates for builds: ``mars score --fail-under`` and the others, alone and together."""
 
+import argparse
+import itertools
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jsonl
 import pytest
 import word_recall
 
-from mars_score.rows import RowScore
+from mars_score.cli.baseline import Baseline
+from mars_score.cli.gates import add_gate_options, failures
+from mars_score.data.columns import RecordFile
+from mars_score.rows import Row, RowScore, Verdict
+from mars_score.runs import Chunk
 from mars_score.variants import plus_variant
 
 ROWS = [
@@ -75,3 +82,135 @@ def test_the_lowest_of_many_rows_are_shown(score):
 @pytest.mark.parametrize("value", ["nan", "x"])
 def test_thresholds_that_are_no_numbers(failing, option, value):
     assert f"{option}: must be a finite number, got '{value}'" in failing("score", "rows.jsonl", option, value)
+
+
+# Rows that cannot be checked, and all gates together
+
+VERDICT = Verdict("a b", 0.95, "b a", "reference")
+REASONS = {
+    "dialogue": ("1 dialogue", "2 dialogues"),
+    "record": ("1 record", "2 records"),
+    "blank candidate": ("1 blank candidate", "2 blank candidates"),
+    "no reference and no context": (
+        "1 row with no reference and no context",
+        "2 rows with no reference and no context",
+    ),
+    "not English": ("1 row that is not English", "2 rows that are not English"),
+    "far from its references": ("1 row far from its references", "2 rows far from their references"),
+    "this preset cannot judge summaries by their context": (
+        "1 summary that this preset cannot judge by its context; --preset medium can judge these summaries",
+        "2 summaries that this preset cannot judge by their context; --preset medium can judge these summaries",
+    ),
+    "nothing is stated": ("1 row that states nothing", "2 rows that state nothing"),
+    "a reason of the future": ("1 a reason of the future", "2 a reason of the future"),
+}
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Lets the rows of a run be contradicted, or unchecked for a reason, one after the other."""
+
+    def let(*findings):
+        from_dict, turn = RowScore.from_dict, itertools.cycle(findings)
+
+        def changed(*arguments):
+            finding = next(turn)
+            changes = {"verdicts": (VERDICT,)} if finding == "contradicted" else {}
+            changes |= {"checked": finding in ("", "contradicted"), "unchecked": "" if changes else finding}
+            return replace(from_dict(*arguments), **changes)
+
+        monkeypatch.setattr(RowScore, "from_dict", changed)
+
+    return let
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_reasons_that_apply_are_counted(score, found, reason):
+    one, two = REASONS[reason]
+    found(reason, "", "")
+    assert f"mars: 1 of 3 rows cannot be checked for contradictions: {one}\n" in score("--fail-contradicted")[2]
+    found(reason, "", reason)
+    code, _, error = score("--fail-contradicted")
+    assert (code, f"mars: 2 of 3 rows cannot be checked for contradictions: {two}\n" in error) == (0, True)
+
+
+def test_reasons_stand_by_their_number(score, found):
+    found("record", "dialogue", "dialogue")
+    expected = "no row can be checked for contradictions: 2 dialogues, 1 record"
+    code, out, error = score()
+    assert (code, error) == (0, "")
+    assert f"notice: {expected}\n" in out
+    assert expected in json.loads(score("--json")[1])["notices"]
+    code, _, error = score("--fail-contradicted")
+    assert (code, error) == (0, f"mars: {expected}\n")
+    code, _, error = score("--fail-unchecked")
+    assert (code, error) == (3, f"mars: {expected}\n")
+
+
+def test_without_a_gate_only_a_run_without_any_checked_row_is_told_of(score, found):
+    found("dialogue", "dialogue", "")
+    assert "checked" not in score()[1]
+    found("")
+    assert "checked" not in score()[1]
+
+
+@pytest.mark.parametrize(
+    ("unchecked", "share", "code"),
+    [(0, None, 0), (1, None, 3), (1, 0.3, 3), (1, 0.34, 0), (2, 0.5, 3), (2, 0.67, 0), (3, 0.99, 3)],
+)
+def test_a_share_of_unchecked_rows_fails(score, found, unchecked, share, code):
+    found(*["dialogue"] * unchecked, *[""] * (3 - unchecked))
+    got, _, error = score(*(["--fail-unchecked"] if share is None else ["--fail-unchecked", share]))
+    assert got == code
+    assert error.count("checked for contradictions") == (unchecked > 0)
+
+
+GATES = {  # options with which the gate fails, and with which it passes; the rows score 1, 0.5 and 0
+    "--fail-under": (0.51, 0.49),
+    "--fail-rows-under": (0.1, -0.1),
+    "--fail-contradicted": (0.3, 0.34),
+    "--fail-unchecked": (0.3, 0.34),
+    "--fail-under-baseline": (0.6, 0.5),  # the mean of the baseline
+}
+
+
+@pytest.mark.parametrize("gates", list(itertools.product([None, 0, 1], repeat=len(GATES))))
+def test_the_status_is_3_if_any_gate_fails(gates):
+    """Of all combinations of gates that are not there, fail, or pass."""
+    rows = [
+        RowScore(1.0, verdicts=(VERDICT,)),
+        RowScore(0.5),
+        RowScore(0.0, checked=False, unchecked="blank candidate"),
+    ]
+    file = RecordFile("rows.jsonl", [{}] * 3, [0, 1, 2])
+    run = SimpleNamespace(scores=lambda: iter([(Chunk(file, [Row("a", ("b",), "c")] * 3), rows)]))
+    parser = argparse.ArgumentParser()
+    add_gate_options(parser)
+    options, baseline = [], None
+    for (option, values), gate in zip(GATES.items(), gates, strict=True):
+        if gate is None:
+            continue
+        if option == "--fail-under-baseline":
+            baseline = Baseline("scores.jsonl", [values[gate]] * 3)
+        else:
+            options += [option, str(values[gate])]
+    failed = list(failures(run, 0.5, parser.parse_args(options), baseline))
+    lines = [line for line in failed if not line.startswith(" ")]
+    assert len(lines) == gates.count(0)
+
+
+@pytest.mark.parametrize("option", GATES)
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_status_of_each_gate(score, found, option, fails, tmp_path):
+    value = GATES[option][not fails]
+    if option == "--fail-under-baseline":
+        value = jsonl.write(tmp_path / "baseline.jsonl", [{"mars": value}] * 3)
+    found("contradicted", "", "dialogue")
+    assert score(option, value)[0] == (3 if fails else 0)
+    if option != "--fail-rows-under":
+        assert score(option, value, "--fail-rows-under", "-9")[0] == (3 if fails else 0)
+        assert score(option, value, "--fail-rows-under", "9")[0] == 3
+
+
+def test_bad_input_comes_before_gates(score):
+    assert score("--fail-under", 9, "--fail-unchecked", rows=[*ROWS, {"prediction": 3}])[0] == 2

@@ -62,6 +62,15 @@ def test_what_is_wrong_is_refused_before_lm_eval_generates(evaluated, monkeypatc
         harnesses.run_lm_eval(evaluated, task, documents)
 
 
+def test_templates_in_lm_eval_may_have_any_braces(evaluated):
+    """Also where a document is refused by its name."""
+    template = "{% for turn in turns %}{{turn}} {% endfor %}{{missing}}"
+    documents = [{**row, "turns": row["context"].split(" ", 1)} for row in harnesses.DOCUMENTS]
+    entry = f"metric_list: [{{metric: mars, variant: fast, context: '{template}'}}]"
+    _, samples = harnesses.run_lm_eval(evaluated, OF_MARS + entry, documents)
+    assert [" ".join(sample["mars"]["context"].split()) for sample in samples] == COLUMNS[1]
+
+
 def test_a_task_of_another_class_is_told_which_it_needs(evaluated):
     pytest.importorskip("mars_score.integrations.lm_eval")  # which the task does not do itself
     with pytest.raises(ValueError, match="needs in its task class: !function mars_score"):

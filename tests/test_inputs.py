@@ -83,6 +83,10 @@ def test_rows_that_are_lists_in_arrow_and_numpy(make):
 
 REMEDIES = {
     "for a single row pass a list of one": ["text", np.str_("text")],
+    r'pass a column of one of its tables, such as data\["test"\]\["predictions"\]': [
+        datasets.DatasetDict(test=datasets.Dataset.from_dict({"a": ["x"]})),
+        {"test": pd.DataFrame({"a": ["x"]})},
+    ],
     "a set has no order: pass a list": [{"a", "b"}, frozenset("a"), {"a": 1}.keys()],
     r'pass one of its columns, such as data\["predictions"\]': [
         pd.DataFrame({"a": ["x"]}),
@@ -106,7 +110,10 @@ def test_what_is_not_a_list_is_refused(check, remedy):
 
 @pytest.mark.parametrize("value", [0.5, float("nan"), b"bytes", pd.NA, True])
 def test_rows_that_are_not_text(value):
-    for check, row in ((check_candidates, value), (check_references, value), (check_references, ["text", value])):
+    rows = [(check_candidates, value), (check_references, value)]
+    if value is not pd.NA and value == value:  # A missing reference is left out.
+        rows.append((check_references, ["text", value]))
+    for check, row in rows:
         with pytest.raises(TypeError, match=rf"\[1\] must be a string, got {type(value).__name__} .*leave the"):
             check(["text", row])
 
@@ -144,12 +151,12 @@ def test_a_table_is_scored_as_its_columns(tiny, make):
 def test_names_of_columns():
     frame = pd.DataFrame({"answer": ["a"], "gold": ["b"], "contexts": ["c"], "id": [1]})
     names = {"prediction": "answer", "reference": "gold"}
-    assert columns_of(frame, names) == (["a"], ["b"], ["c"], None, None)
-    assert columns_of(frame, {**names, "context": None}) == (["a"], ["b"], None, None, None)
-    assert columns_of(frame, {**names, "samples": "gold", "task": "id"})[3:] == (["b"], [1])
+    assert columns_of(frame, names)[:5] == (["a"], ["b"], ["c"], None, None)
+    assert columns_of(frame, {**names, "context": None})[:5] == (["a"], ["b"], None, None, None)
+    assert columns_of(frame, {**names, "samples": "gold", "task": "id"})[3:5] == (["b"], [1])
     assert columns_of(frame.drop(columns="contexts"), names, use_context=False)[2] is None
     rows = [{"prediction": "a", "reference": "b", "context": "c", "tasks": "data", "samples": "d"}]
-    assert columns_of(rows, {"task": "task"})[3:] == (None, ["data"])
+    assert columns_of(rows, {"task": "task"})[3:5] == (None, ["data"])
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, lambda columns: pd.DataFrame(columns).to_dict("records")])
@@ -187,6 +194,16 @@ def test_a_table_without_references_says_so(tiny):
         (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
         ({**COLUMNS, "prediction": ["a", []]}, None, r"predictions\[1\] is an empty list; give at least one cand"),
         ({**COLUMNS, "prediction": [["a"]]}, None, "predictions has 1, references has 2"),
+        (
+            datasets.DatasetDict(test=datasets.Dataset.from_dict({"prediction": ["a"]})),
+            None,
+            r"this DatasetDict has several tables: 'test'; pass one of them, such as data\['test'\]",
+        ),
+        (
+            {"dev": pd.DataFrame(COLUMNS), "test": pd.DataFrame(COLUMNS)},
+            None,
+            r"this dict has several tables: 'dev', 'test'; pass one of them, such as data\['dev'\]",
+        ),
         (ROWS[0], None, "column 'prediction' must be a list with one entry per row, got str .* list of one"),
     ],
 )
@@ -438,10 +455,60 @@ def test_masks_of_a_stream_need_a_corpus(tiny):
 def test_faults_in_a_stream(tiny):
     rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, **STREAM)
     assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
-    with pytest.raises(TypeError, match=r"predictions\[0\] must be a string.*\(of the rows from 2 on\)"):
+    with pytest.raises(TypeError, match=r"predictions\[2\] must be a string"):
         next(rows)
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         mars_score.score_iter([], chunk_size=0)
+
+
+FAULTS_IN_STREAMS = {
+    r"references\[5\] holds a blank": {"reference": " "},
+    r"contexts\[5\]\[1\] is blank": {"context": ["Where?", ""]},
+    r"predictions\[5\] is an empty list": {"prediction": []},
+    r"column 'reference'\[5\] holds a list or an object, but column 'reference'\[0\] a text": {
+        "reference": '["a"]'
+    },
+}
+
+
+@pytest.mark.parametrize("size", [1, 4, 64])
+@pytest.mark.parametrize("match", FAULTS_IN_STREAMS)
+def test_faults_in_a_stream_are_named_by_its_rows(tiny, match, size):
+    rows = [ROWS[0]] * 5 + [{**ROWS[0], **FAULTS_IN_STREAMS[match]}]
+    with pytest.raises((TypeError, ValueError), match=match):
+        list(mars_score.score_iter(rows, chunk_size=size, **STREAM))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 64])
+def test_a_stream_warns_once_of_its_rows(tiny, size):
+    rows = [{**ROWS[0], "prediction": " " if number % 3 == 1 else "She took the bus."} for number in range(8)]
+    rows[6]["context"] = ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MarsWarning)
+        assert len(list(mars_score.score_iter(rows, chunk_size=size, **STREAM))) == 8
+    messages = [str(warning.message) for warning in caught if warning.category is MarsWarning]
+    assert [message.rpartition(": ")[2] for message in messages] == [
+        "3 of 8 rows (index 1, 4, 7)",
+        "1 of 8 rows (index 6)",
+    ]
+    assert caught[-1].filename == __file__
+
+
+def test_a_stream_that_is_closed_warns_of_the_rows_before(tiny):
+    rows = mars_score.score_iter([{**ROWS[0], "prediction": ""}] * 4, chunk_size=1, **STREAM)
+    next(rows), next(rows)
+    with pytest.warns(MarsWarning, match=r"2 of 2 rows \(index 0, 1\)"):
+        rows.close()
+
+
+def test_cells_of_a_stream_are_told_of_once(tiny):
+    rows = [{**ROWS[0], "reference": text} for text in ("['a bus']", '["a", "b"]', "['c']")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MarsWarning)
+        list(mars_score.score_iter(rows, chunk_size=1, **STREAM))
+    told = [str(warning.message) for warning in caught if "hold lists" in str(warning.message)]
+    assert len(told) == 1
+    assert told[0].startswith("column 'reference'[0] and the others")
 
 
 # Files

@@ -14,15 +14,14 @@ import tiny_models
 
 from mars_score import MarsScorer, language
 from mars_score.errors import Notice
-from mars_score.language import PipelineMissingError, pipeline_name
+from mars_score.language import PipelineMissingError, is_english, pipeline_name, tell_english
 from mars_score.models.tagger import Tagger
+from mars_score.sentences import sentences
 from mars_score.settings import resolve_settings
 from mars_score.text import (
     copied_share,
-    is_english,
     plain_words,
     repeated_share,
-    sentences,
     split_words,
     windows,
 )
@@ -101,6 +100,98 @@ def test_han_characters_and_hiragana_are_words(text, words, plain):
 )
 def test_a_text_is_english_or_not(text, expected):
     assert is_english(text) == expected
+
+
+# English without prose: tables, records, code, lists and notes, with whether their words are enough to tell.
+TOLD = [
+    "| Quarter | Revenue | Profit |\n|---|---|---|\n| Q1 | 1,200 | 300 |\n| Total | 2,650 | 710 |",
+    "| Name | Age | City |\n|:--|--:|:--|\n| Anna | 34 | Leeds |\n| Bob | 27 | York |",
+    "team,played,won,drawn,lost,points\nRovers,10,8,1,1,25\nUnited,10,7,2,1,23",
+    "date,item,quantity,price\n2024-03-01,Pencil,12,0.50\n2024-03-02,Notebook,5,2.75",
+    "<table><tr><th>Day</th><th>Opens</th><th>Closes</th></tr><tr><td>Monday</td><td>9:00</td></tr></table>",
+    '<ul class="menu"><li>Soup</li><li>Salad</li><li>Grilled fish</li></ul>',
+    '{"name": "Blue Door", "food": "Italian", "price": "cheap", "area": "riverside", "rating": 4}',
+    '{"order_id": 7421, "items": [{"sku": "A-12", "qty": 2}], "status": "shipped"}',
+    "SELECT name, price FROM products WHERE stock > 0 ORDER BY price DESC;",
+    "name: server\nport: 8080\nworkers: 4\nlog_level: debug",
+    "2024-03-01 12:00:03 ERROR Connection refused: host=db01 port=5432",
+    "<book><title>Night Train</title><author>J. Hill</author><year>1998</year></book>",
+    "Width: 20 cm; Height: 35 cm; Weight: 2.4 kg; Colour: black",
+    "name[The Vaults], eatType[pub], priceRange[more than £30], near[Café Adriatic]",
+    "09:00 Registration\n09:30 Keynote\n11:00 Coffee break\n12:30 Lunch",
+    "fix: handle empty list in parser (#123)",
+    "Rovers 3-1 United; City 0-0 Albion",
+    "Leeds 07:12\nYork 07:38\nDarlington 08:06\nNewcastle 08:37",
+    "Sat: sunny, 24 C. Sun: rain, 17 C. Wind NW 15 km/h.",
+    "THE SHOP OPENS AT NINE.",
+]
+NOT_TOLD = [
+    "for i in range(10):\n    total += values[i]\nprint(total / len(values))",
+    "Na 138 mmol/L, K 4.1 mmol/L, Cr 88 umol/L, Hb 13.2 g/dL, WBC 6.4, CRP <5",
+    "Amoxicillin 500 mg PO TID x 7 days. Ibuprofen 400 mg PRN.",
+    "BP 120/80, HR 72, RR 16, SpO2 98% RA, T 36.8",
+    "Tomato soup 4.50\nCaesar salad 7.20\nGrilled salmon 14.90\nTiramisu 5.80",
+    "Mon-Fri 9:00-17:00; Sat 10:00-14:00; Sun closed",
+    "Miranda v. Arizona, 384 U.S. 436, 444 (1966); 42 U.S.C. § 1983",
+    "Anna Smith, Robert Jones, Maria Garcia",
+    "E = mc^2; F = ma; v = s / t",
+    "AAPL 189.30 +1.2%, MSFT 402.10 -0.4%",
+    *("1. e4 e5 2. Nf3 Nc6", "7421", "?!", "", "\U0001f600", "OK", "Tel. 020 7946 0958, ext. 12"),
+]
+# Of other languages, prose or not.
+NOT_ENGLISH = [
+    *("Der Laden öffnet um neun Uhr.", "Sie fuhr die ganze Woche mit dem Bus.", "Le magasin ouvre à neuf heures."),
+    *("La tienda abre a las nueve.", "De winkel gaat om negen uur open.", "Butiken öppnar klockan nio."),
+    *(
+        "Toko itu buka pukul sembilan pagi.",
+        "Tiket masuk seharga lima ribu rupiah.",
+        "Sklep otwiera się o dziewiątej.",
+    ),
+    *(
+        "Az üzlet kilenckor nyit.",
+        "A loja abre às nove horas.",
+        "Il negozio apre alle nove.",
+        "Obchod otevírá v devět hodin.",
+    ),
+    *(
+        "商店九点开门。",
+        "店は九時に開きます。",
+        "가게는 아홉 시에 엽니다.",
+        "Магазин открывается в девять.",
+        "दुकान नौ बजे खुलती है।",
+    ),
+    *("يفتح المتجر في الساعة التاسعة.", "Cửa hàng mở cửa lúc chín giờ.", "Dükkan saat dokuzda açılıyor."),
+    "| Quartal | Umsatz | Gewinn |\n|---|---|---|\n| Q1 | 1.200 | 300 |\n| gesamt | 2.650 | 710 |",
+    "Mannschaft,Spiele,Siege,Punkte\nAdler,10,8,25\nLöwen,10,7,23",
+    "<table><tr><th>Tag</th><th>öffnet</th><th>schließt</th></tr><tr><td>Montag</td><td>9:00</td></tr></table>",
+    '{"name": "Blaue Tür", "küche": "italienisch", "preis": "günstig"}',
+    *("Soupe de tomates 4,50\nSalade verte 7,20\nSaumon grillé 14,90", "Mjölk, bröd, ägg, socker, smör"),
+    "Maandag 9:00-17:00; zaterdag 10:00-14:00; zondag gesloten",
+]
+POOL = "The town pool reopens on Saturday at nine, after two years of repairs. Adults pay four euros."
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_english_is_told_without_prose(text):
+    assert tell_english([text])
+
+
+@pytest.mark.parametrize("text", NOT_TOLD)
+def test_a_few_words_do_not_tell_a_language_but_a_question_beside_them_does(text):
+    assert tell_english([text]) is None
+    assert tell_english([text, "What does the table say about the total of the year?"])
+
+
+@pytest.mark.parametrize("text", NOT_ENGLISH)
+def test_one_text_of_another_language_is_enough(text):
+    assert tell_english([text]) is False
+    assert tell_english([text, "Yes.", POOL]) is False
+    assert tell_english([POOL, text]) is False
+
+
+@pytest.mark.parametrize("name", ["Agremiação Sportiva Serrana", "Estados Unidos de América", "Мария Иванова"])
+def test_a_foreign_name_is_no_other_language(name):
+    assert tell_english([name, POOL, "Which of them is a member of the club?"]) is not False
 
 
 @pytest.mark.parametrize("unit", ["（", "中", "a（", "（中", "。。a"])

@@ -5,7 +5,7 @@ import pytest
 from mars_score.errors import Notice
 from mars_score.models.codec import TextCodec
 from mars_score.models.likelihood import MAX_TEXT_TOKENS, PromptedText
-from mars_score.text import sentences
+from mars_score.sentences import sentences
 
 
 def test_a_long_run_without_spaces_is_one_token_of_a_sentence():

@@ -26,7 +26,8 @@ from mars_score.metrics.paper import (
     shared_with_context,
 )
 from mars_score.models.tagger import Tagger
-from mars_score.rows import Row
+from mars_score.rows import Example, Row
+from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 
 # Words and tags, by the real pipeline
@@ -127,18 +128,22 @@ def test_urls_and_hashtags(text, prepared):
     ("candidate", "reference", "prepared"),
     [
         ("Use #red.", "Use #blue.", ("Use.", "Use.")),
-        ("#red", "Use #blue.", ("#red", "Use #blue.")),  # else the candidate would be empty
-        ("Use it.", "#blue", ("Use it.", "#blue")),
+        ("#red", "Use #blue.", ("#red", "Use.")),  # else the candidate would be empty
+        ("https://b.org", "Read https://a.org today.", ("https://b.org", "Read today.")),
+        ("Use it #now.", "#blue", ("Use it.", "#blue")),
         ("", "Use #blue.", ("", "Use.")),
     ],
 )
-def test_urls_and_hashtags_go_from_all_texts_of_a_row_or_from_none(candidate, reference, prepared):
+def test_urls_and_hashtags_go_from_each_text_that_has_other_words(candidate, reference, prepared):
     row, notices = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=True, use_context=False)
     assert (row.candidate, *row.references) == prepared
     assert (Notice.URLS_REMOVED in notices) == (prepared != (candidate, reference))
     assert prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False, use_context=False)[
         0
     ].references == (reference,)
+    # References are augmented as they are scored, whatever the candidate is.
+    scorer = MarsScorer("mini", variant="paper")
+    assert scorer.prepare_example(Example((reference,))).references == row.references
 
 
 @pytest.mark.parametrize("unit", [" ", "#", "www.", "#1", "http://", "\uff03!", "."])

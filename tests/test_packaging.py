@@ -1,5 +1,6 @@
 """What an installation holds: requirements agree, the wheel works from a foreign folder."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -86,6 +87,24 @@ def test_direct_dependencies_are_pinned():
     optional = [*extras["meta"], *extras["space"]]
     for requirement in [*extras["dev"][1:], *optional, *PROJECT["dependencies"]]:
         assert re.split("[>=[]", requirement)[0].lower() in pinned
+
+
+IMPORTED_AS = {"sentence-transformers": "sentence_transformers", "pot": "ot", "rouge-score": "rouge_score"}
+# Adapters import the library that they are for, which no extra has.
+ADAPTED = {"aenum", "inspect_ai", "langfuse", "lighteval", "lm_eval", "mlflow", "bert_score"}
+
+
+def test_what_is_imported_is_declared():
+    extras = PROJECT["optional-dependencies"]
+    needed = [*PROJECT["dependencies"], *extras["mini"], *extras["meta"], *extras["torchmetrics"]]
+    names = [canonicalize_name(Requirement(line).name) for line in needed]
+    declared = {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
+    for path in [*(ROOT / "mars_score").rglob("*.py"), ROOT / "mars_metric.py"]:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        others = {name.partition(".")[0] for name in imported} - sys.stdlib_module_names - {"mars_score"}
+        assert others <= declared | ADAPTED, path
 
 
 def run(*command, **kwargs):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mars_score import percentiles
-from mars_score.errors import Notice
 from mars_score.percentiles import Percentile, find_percentiles, settings_digest
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS, Row, RowScore, Term
@@ -32,6 +31,14 @@ def signature_of(preset="mini", variant="fast", **settings):
 
 def scored(score, notices=frozenset()):
     return RowScore(score, (Term("references", score, 1.0),), notices=notices)
+
+
+# In German is all of a row, its candidate, or its context and references.
+GERMAN = [
+    ("Am Freitag.", "Sie kommt am Freitag.", "Wann kommt sie? Sie hat heute keine Zeit."),
+    ("Sie kommt erst am Freitag.", "She comes on Friday.", "When will she come? She has no time today."),
+    ("On Friday.", "Sie kommt am Freitag.", "Wann kommt sie? Sie hat heute keine Zeit."),
+]
 
 
 @pytest.fixture
@@ -75,7 +82,7 @@ def test_ranks_and_ratings(score, rank, fifth):
         (replace(ROW, samples=("d",)), scored(0.3)),
         (replace(ROW, task="summary"), scored(0.3)),
         (replace(ROW, references=()), scored(0.3)),
-        (ROW, scored(0.3, frozenset([Notice.NOT_ENGLISH]))),
+        *((Row(candidate, (reference,), context), scored(0.3)) for candidate, reference, context in GERMAN),
     ],
 )
 @pytest.mark.usefixtures("known")

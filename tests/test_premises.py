@@ -10,8 +10,10 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
-from mars_score.rows import TASKS, Row
-from mars_score.variants.judgements.nli_judge import choose_premises, judged_sentences, neighbourhood
+from mars_score.rows import TASKS
+from mars_score.text import passages_of
+from mars_score.variants.judgements.premises import choose_premises, neighbourhood
+from mars_score.variants.judgements.statements import judged_sentences
 
 BREAD = "The baker puts warm bread in the window."
 BOATS = "The children look at the boats."
@@ -35,8 +37,11 @@ class Chooser:
 
     def __call__(self, candidate, references=(), context="", task="text", **settings):
         """Pairs of a sentence and its premise."""
-        row = Row(candidate, tuple(references), context, (), task)
-        return choose_premises([row], PlusConfig(**settings), self._calls)[0]
+        config = PlusConfig(**settings)
+        judged = judged_sentences(candidate)[: config.max_sentences]
+        texts = tuple(passages_of(context)) if task == "summary" else tuple(references)
+        [premises] = choose_premises([(judged, texts)], config.premise_words, self._calls)
+        return list(zip(judged, premises, strict=True))
 
 
 @pytest.fixture

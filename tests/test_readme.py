@@ -19,7 +19,7 @@ from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES
-from mars_score.variants.judgements.nli_judge import WHOLE
+from mars_score.variants.judgements.premises import WHOLE_PREMISE_FACTOR
 from research import forms, held_out, ladders, results, typical_values
 from research.entailment import measure
 from research.entailment.surface import MEASURED
@@ -303,7 +303,7 @@ def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
         f"at most {config.window_words} words",
         f"{words[config.word_letters]} letters or more that are among the {words[config.repetition_words]} such",
         f"a candidate of {words[config.copied_words]} words or more",
-        f"over {WHOLE * config.premise_words:g} words",
+        f"over {WHOLE_PREMISE_FACTOR * config.premise_words:g} words",
         f"a passage of at most {config.premise_words} words",
         f"first {config.max_sentences} sentences",
         f"| -{config.repetition_penalty:g} |".replace("0.", "."),

@@ -93,6 +93,7 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     assert [row.pop("contradicted") for row in written] == [row.contradicted for row in expected.row_scores]
     assert [row.pop("supported") for row in written] == [row.aspects.supported for row in expected.row_scores]
     assert [row.pop("unsupported") for row in written] == [row.unsupported for row in expected.row_scores]
+    assert {row.pop("mars_signature") for row in written} == {str(expected.signature)}
     assert written == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
 
@@ -118,14 +119,14 @@ def test_several_processes_give_the_same(models, tmp_path, action):
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"])
 @pytest.mark.usefixtures("word_models")
 def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
-    lines = 'two, "quoted" words' if ".tsv" in name else 'two, "quoted"\n\tlines'
+    lines = 'two, "quoted"\n\tlines'
     rows = [{**row, "reference": lines, "rank": 0.5} for row in make_rows(12)]
     rows[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
     expected, out = tmp_path / "plain.jsonl", tmp_path / name
     path = write(tmp_path / "rows0.jsonl", rows)
     assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
-    texts = ("id", "rank", *ADDED["score"])
+    texts = {"id", "rank", *ADDED["score"]} - {"mars_signature"}
     texts = texts if ".csv" in name or ".tsv" in name else ()  # cells are texts
     assert read_rows(out).rows == [
         {
@@ -323,12 +324,6 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"id": 10**30}, "out.parquet", "Parquet cannot hold these rows (an integer of 64 bits or more)"),
         ({"meta": {}}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct type 'meta'"),
         ({"meta": [{"a": {"b": {}}}]}, "out.parquet", "Parquet cannot hold these rows (Cannot write struct"),
-        ({"context": "a\tb"}, "out.tsv", "rows.jsonl:2: column 'context' holds a tab or a line break"),
-        (
-            {"context": '"a ""b"""'},
-            "out.tsv",
-            "rows.jsonl:2: column 'context' holds a text between quotes as a CSV",
-        ),
         ({"aspects": 1}, "out.jsonl", "the output has a column 'aspects' of its own"),
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],

@@ -28,7 +28,7 @@ from mars_score.language import pipeline_name
 from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus, term_names
 from mars_score.models import loading
 from mars_score.models.encoder import Encoding
-from mars_score.rows import Entailment, Judgement, Row, Verdict, weighted_sum
+from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
 from mars_score.settings import CONFIGS, resolve_settings
 from mars_score.signature import make_signature
@@ -86,13 +86,10 @@ def scores_and_notices(scorer, *arguments):
 # The formula by itself
 
 ROW = Row("It rained, it rained.", ("It was wet.",), "It was wet outside.", ("It poured.",))
-JUDGED = (
-    Judgement("It rained.", "It was wet.", Entailment(0.1, 0.5)),
-    Judgement("It snowed.", "It was wet.", Entailment(0.3, 0.95)),
-)
-TOLD = (Verdict("It snowed.", 0.95, "It was wet.", "reference"),)
 TERMS = term_names(ROW, PlusConfig())
-FEATURES = Features(ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), JUDGED, TOLD)
+FEATURES = Features(
+    ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), contradicted_share=0.5
+)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,7 @@ FEATURES = Features(ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-
         ({"context_cosine": None}, "context"),
         ({"sample_recalls": ()}, "samples"),
         ({"log_p": None}, "likelihood"),
-        ({"judgements": (), "verdicts": ()}, "contradiction"),
+        ({"contradicted_share": None}, "contradiction"),
     ],
 )
 def test_a_term_that_is_left_out_needs_no_feature(missing, term):
@@ -123,24 +120,15 @@ def test_a_term_that_is_left_out_needs_no_feature(missing, term):
     assert left["references"].weight == (1 if term == "context" else whole["references"].weight)
 
 
-SUMMARY = replace(ROW, context="It was wet outside. It got cold.", task="summary")
-
-
-def test_a_contradicted_sentence_of_a_summary_has_no_support():
-    """If its context is one sentence nothing else is lost."""
+def test_the_weight_of_support_is_that_of_a_reliable_model():
     config = PlusConfig()
-    features = FEATURES._replace(row=SUMMARY, terms=term_names(SUMMARY, config), belief=0.5)
+    features = FEATURES._replace(support=0.25, support_reliability=0.5)
     *others, support, contradiction = plus(features, config)
-    assert (support.name, support.value, support.weight) == ("support", pytest.approx(0.1 / 2), 0.1)
-    assert (contradiction.name, contradiction.value) == ("contradiction", 0.5)
+    assert (support.name, support.value, support.weight) == ("support", 0.25, 0.1)
     assert contradiction.weight == pytest.approx(-0.5 * weighted_sum([*others, support]))
     alone = replace(config, support_weight=0)
-    *others, contradiction = plus(features._replace(terms=term_names(SUMMARY, alone)), alone)
+    *others, contradiction = plus(features, alone)
     assert contradiction.weight == pytest.approx(-0.5 * weighted_sum(others))
-    short = features._replace(row=replace(SUMMARY, context="It was wet outside."))
-    *_, support, contradiction = plus(short, config)
-    assert (support.value, contradiction.name, contradiction.value) == (pytest.approx(0.05), "contradiction", 0)
-    assert plus(short._replace(row=replace(short.row, task="text")), config)[-1].value == 0.5
 
 
 def test_a_contradiction_takes_nothing_from_a_score_below_zero():
@@ -148,12 +136,6 @@ def test_a_contradiction_takes_nothing_from_a_score_below_zero():
     *others, contradiction = plus(features, PlusConfig())
     assert weighted_sum(others) < 0
     assert (contradiction.value, contradiction.weight) == (0.5, 0)
-
-
-def test_what_has_no_sentence_that_states_something_is_neither_supported_nor_contradicted():
-    features = FEATURES._replace(row=SUMMARY, terms=term_names(SUMMARY, PlusConfig()), judgements=(), verdicts=())
-    values = {term.name: term.value for term in plus(features, PlusConfig())}
-    assert values["support"] == values["contradiction"] == 0
 
 
 # The task is said

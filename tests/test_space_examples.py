@@ -28,7 +28,9 @@ def test_no_example_is_ranked_wrongly_without_a_word(preset):
 
 def contradicted(scored):
     return [
-        text for text, row in zip(scored.question.candidates, scored.plus.row_scores, strict=True) if row.verdicts
+        text
+        for text, row in zip(scored.question.candidates, scored.plus.row_scores, strict=True)
+        if row.contradicted
     ]
 
 

@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mars_score.text import normalise, plain_words
-from mars_score.variants.judgements.nli_judge import judged_sentences
-from mars_score.variants.judgements.statements import plain, statement, states
+from mars_score.variants.judgements.statements import judged_sentences, plain, statement, states
 from research.entailment import surface
 from research.entailment.surface import LEARNED, MEASURED
 

@@ -7,7 +7,8 @@ import pytest
 from mars_score import MarsScorer
 from mars_score.data.cleaning import clean_text, has_reasoning, special_tokens
 from mars_score.errors import Notice
-from mars_score.text import is_english, normalise, plain_words, repeated_share
+from mars_score.language import is_english
+from mars_score.text import joined_lines, normalise, plain_words, repeated_share, split_words, windows
 
 REFERENCE = "She took the bus to school until the road was open."
 CONTEXT = "The road was closed in March, and her brother could not drive her to school before the summer began."
@@ -57,6 +58,56 @@ def test_lines_of_a_text_are_white_space_and_those_of_a_dialogue_are_turns():
     assert normalise("a\nb\n\n\n c \n d") == "a b\n\nc d"
     assert normalise("A: a \n\n B: b\n", keep_lines=True) == "A: a\nB: b"
     assert normalise("first\x1esecond") == "first\x1esecond"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["Tues\u00ad\nday", "Tues\u00ad \r\n day", "Tues\u00adday", "Tu\u00ades\u00ad\nday"],
+)
+def test_soft_hyphens_are_no_ends_of_words(broken):
+    assert normalise(f"It opens on {broken}.") == normalise(f"It opens on {broken}.", keep_lines=True)
+    assert normalise(f"It opens on {broken}.") == "It opens on Tuesday."
+
+
+WORDS = {
+    "tuesday",
+    "information",
+    "resign",
+    "sign",
+    "well",
+    "known",
+    "two",
+    "three",
+    "shop",
+    "afternoon",
+    "unionised",
+    "ionised",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("on Tues-\nday.", "on Tuesday."),
+        ("on Tues- day.", "on Tuesday."),
+        ("ON TUES-\nDAY", "ON TUESDAY"),
+        ("the infor-\n  mation, after-\nnoon", "the information, afternoon"),
+        ("well-\nknown", "well-known"),
+        ("a Smith-\nlike", "a Smith-like"),
+        ("re-\nsign", "re-sign"),
+        ("un-\nionised", "un-ionised"),
+        *(
+            (text, text)
+            for text in ("well- known", "the shop- which is", "two- and three-storey", "two-\nand three-")
+        ),
+        *(
+            (text, text)
+            for text in ("Smith-\nJones", "a - b", "- day", "5-\nday", "x --\nday", "Tues-day", "Tues -\nday")
+        ),
+    ],
+)
+def test_words_that_are_broken_at_the_end_of_a_line_are_joined(text, joined):
+    assert joined_lines(text, WORDS.__contains__) == joined
 
 
 def test_joiners_stay_where_they_are_letters():
@@ -131,6 +182,83 @@ def test_short_texts_in_other_languages_are_not_english():
 def test_reasoning_is_taken_out(text, cleaned):
     assert has_reasoning(text)
     assert clean_text(text) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("a<think>b</think>c<reasoning>d</reasoning>e", "a c e"),
+        ("<think>a<think>b</think>c</think>d", "d"),
+        ("<think>a</thinking>b</think>c", "c"),
+        ("a<thinking>b</think>c", "c"),
+        ("a<think>b</THINK>c<think>d", "a c"),
+        ("<|channel|>analysis a<|channel|>commentary b", ""),
+        ("a<|channel|>analysis b<|channel|>final c", "a c"),
+    ],
+)
+def test_reasoning_ends_where_its_own_tag_closes(text, cleaned):
+    assert " ".join(clean_text(text).split()) == cleaned
+
+
+LOOPS = [
+    *(
+        "<think>",
+        "<think ",
+        "<think a=",
+        "</think",
+        "<Reasoning>",
+        "<think></thinking>",
+        "<|channel|>analysis",
+        "<|channel|>",
+    ),
+    *(
+        "<|start_header_id|> a ",
+        "<|",
+        "<",
+        "[",
+        "(",
+        "so, ",
+        "<!-- ",
+        "a ",
+        "\n",
+        " \n",
+        "- ",
+        "```",
+        "|",
+        ".",
+        "\u2026",
+        "http://",
+    ),
+    *(
+        "a-\n",
+        "a- ",
+        "-\n",
+        "\u00ad\n",
+        "\u00ad ",
+        "www.",
+        "#1",
+        "##a ",
+        "\u0120a",
+        " ##",
+        "1. ",
+        "a'",
+        "\u4e2d",
+        "\u00ad",
+    ),
+]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_are_read_in_linear_time(loop):
+    text = f"She {loop * (200_000 // len(loop))} stayed."
+    assert has_reasoning(text) == any(name in loop.lower() for name in ("think>", "reasoning", "analysis"))
+    assert clean_text(f"{text}</scratchpad>Bus.") == ("She" if "analysis" in loop else "Bus.")
+    assert special_tokens(text) in ([], ["<|channel|>"], ["<|start_header_id|>"])
+    assert normalise(text).startswith("She")
+    assert 0 <= repeated_share(text, 4, 10) < 1
+    assert len(windows(text, 100)) == -(-len(split_words(text)) // 100)
+    assert is_english(text) in (True, False)
+    assert joined_lines(text, WORDS.__contains__).startswith("She")
 
 
 TOKENS = [

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from mars_score.data.checking import check_contexts, check_references, check_samples, check_tasks
+from mars_score.data.checking import (
+    check_candidate_lists,
+    check_contexts,
+    check_references,
+    check_samples,
+    check_tasks,
+)
 from mars_score.data.frames import columns_of
 from mars_score.scorer import MarsScorer
 
@@ -64,8 +70,16 @@ def test_a_missing_text_is_refused_with_its_row(missing):
     for check, name in ((check_references, "references"), (check_contexts, "contexts")):
         with pytest.raises(TypeError, match=rf"{name}\[1\] must be a string"):
             check(["a", missing])
-    with pytest.raises(TypeError, match=r"samples\[0\] must be a string"):
-        check_samples([["a", missing]])
+    with pytest.raises(TypeError, match=r"predictions\[1\] must be a string"):
+        check_candidate_lists(["a", ["b", missing]])
+
+
+@missing_values
+def test_missing_texts_within_a_list_are_left_out(missing):
+    assert check_samples([["a", missing], [missing]]) == [("a",), ()]
+    assert check_references([[missing, "a", missing, "b"], "c"]) == [("a", "b"), ("c",)]
+    with pytest.raises(ValueError, match=r"references\[1\] is an empty list"):
+        check_references(["a", [missing]])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mars_score.cli import compare_command, meta_command, score_command, store_command, train_command
@@ -45,6 +46,28 @@ def make_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argume
     return parser, commands.choices
 
 
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse arguments, with the options of the project.
+
+    Raises:
+        ValueError: wrong arguments; the message names the nearest command or option, and the help to look at.
+    """
+    parser, commands = make_parser()
+    command = next((argument for argument in argv if not argument.startswith("-")), None)
+    if command is not None and command not in commands:
+        close = get_close_matches(command, commands, n=1)
+        remedy = f"did you mean mars {close[0]}?" if close else f"choose one of {', '.join(commands)}"
+        raise ValueError(f"unknown command {command!r}; {remedy} (see: mars --help)")
+    args, unknown = parser.parse_known_args(with_project_options(argv, commands))
+    if unknown:
+        options = list(commands[args.command]._option_string_actions)
+        words = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        close = [match for word in words for match in get_close_matches(word, options, n=1)]
+        remedy = f"; did you mean {close[0]}?" if close else ""
+        commands[args.command].error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` with the arguments ``argv``, by default those of the process, and return its exit code."""
     _reserve_closed_streams()
@@ -54,8 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # The caller closed it, as in: mars score ... >&-
         return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
     try:
-        parser, commands = make_parser()
-        args = parser.parse_args(with_project_options(sys.argv[1:] if argv is None else argv, commands))
+        args = parse(sys.argv[1:] if argv is None else argv)
         code = args.run(args) or 0
         sys.stdout.flush()
     except SystemExit as stop:  # --help and --version exit.

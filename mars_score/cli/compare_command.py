@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
 from mars_score.data.columns import RecordFile
+from mars_score.data.forms import Readings
 from mars_score.data.reading import read_rows
 from mars_score.data.writing import row_line
 from mars_score.progress import progress_bars
@@ -150,15 +151,17 @@ def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
     files = list(map(read_rows, args.files))
     first, *others = files
     columns, task = input_columns(args), getattr(args, "task", None)
-    first_rows = columns.rows(first, task=task)
+    readings = Readings()
+    first_rows = columns.rows(first, task=task, readings=readings)
     rows = [first_rows]
     for other in others:
         with_tasks = _with_tasks(other, columns.task, first_rows) if columns.task else other
-        other_rows = replace(columns, samples=None).rows(with_tasks, task=task)
+        other_rows = replace(columns, samples=None).rows(with_tasks, task=task, readings=Readings())
         _check_same(first, first_rows, other, other_rows, columns.found_in(other).names)
         rows.append(
             [replace(row, samples=expected.samples) for expected, row in zip(first_rows, other_rows, strict=True)]
         )
+    print_notices(readings.lines())
     return files, rows
 
 
@@ -167,7 +170,7 @@ def _check_same(
 ) -> None:
     """Raise ValueError for the first row that differs from the first file; ``names`` are columns of the other."""
     for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
-        if (row.references, row.context) != (expected.references, expected.context):
+        if (row.references, row.prompt) != (expected.references, expected.prompt):
             column = names["context" if row.references == expected.references else "reference"]
             fault = f"{other.where(column)(number)} differs from {first.line(number)}"
             raise ValueError(f"{fault}; all files need the same references and contexts, row by row")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,8 @@ from mars_score.cli.arguments import (
     readable_again,
     scorer_arguments,
 )
-from mars_score.cli.baseline import fallen, read_baseline
+from mars_score.cli.baseline import Baseline, read_baseline
+from mars_score.cli.gates import add_gate_options, failures, unchecked_notices
 from mars_score.cli.printing import print_error, print_line, print_notices, scoring
 from mars_score.progress import progress_bars
 from mars_score.text import one_line
@@ -31,14 +31,9 @@ if TYPE_CHECKING:
     from mars_score.explanation import Explanation
     from mars_score.runs import Action, Run, Summary
 
-_LISTED = 20  # rows that fail
 _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability, premise and '
-    'source), how far a summary is "supported", and its "unsupported" sentences'
-)
-_UNCHECKED = (
-    "dialogues, data, blank candidates, texts without references, texts that are not English, or summaries with "
-    "another preset than medium (mini checks those that are close to a reference)"
+    'source), how far a summary is "supported", its "unsupported" sentences, and the "mars_signature"'
 )
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
@@ -62,13 +57,7 @@ def _add_score(commands: Any) -> None:
     add("--detailed", action="store_true", help=text)
     text = "also explain the N lowest rows (without a number: 3): matches by word, nearest texts"
     add("--explain", type=count, nargs="?", const=3, default=0, metavar="N", help=text)
-    gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
-    gate.add_argument("--fail-under", type=_threshold, metavar="X", help="the mean score is below X")
-    gate.add_argument("--fail-rows-under", type=_threshold, metavar="Y", help="the score of any row is below Y")
-    text = "the context or a reference contradicts more than this share of the rows (without a number: any row)"
-    gate.add_argument("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
-    text = "the mean score is below that of an earlier --out of the same rows, by more than chance"
-    gate.add_argument("--fail-under-baseline", metavar="SCORES.jsonl", help=text)
+    add_gate_options(parser)
     add_run_options(parser)
     add_scorer_options(parser)
     parser.set_defaults(run=_score)
@@ -90,8 +79,13 @@ def _add_augment(commands: Any) -> None:
 
 
 @contextmanager
-def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
-    """Yield a run that has computed everything, and its folder, which the end of the block removes."""
+def _complete_run(
+    args: argparse.Namespace, action: Action, baseline: Baseline | None = None
+) -> Iterator[tuple[Run, Path]]:
+    """Yield a run that has computed everything, and its folder, which the end of the block removes.
+
+    Before anything is computed its rows and settings are compared with those of ``baseline``.
+    """
     from mars_score.data.writing import run_folder
     from mars_score.runs import Run
 
@@ -99,7 +93,8 @@ def _complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Ru
         with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
             arguments = scorer_arguments(args)
             run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
-            run.check(args.out)
+            run.check(args.out, baseline.see if baseline else None)
+            notices += baseline.check(run.signature) if baseline else ()
             run.compute(args.workers)
         print_notices(map(rename, notices))
         yield run, folder
@@ -117,96 +112,38 @@ def _score(args: argparse.Namespace) -> int:
     from mars_score.atomic import naming
     from mars_score.data.writing import write
 
-    baseline = read_baseline(args.fail_under_baseline) if args.fail_under_baseline else None
-    with _complete_run(args, "score") as (run, folder):
+    baseline = _baseline(args)
+    with _complete_run(args, "score", baseline) as (run, folder):
         summary = run.summary(args.explain)
         explanations = run.explain([row.row for row in summary.lowest[: args.explain]])
-        failures = [
-            *_failures(run, summary.mean, args.fail_under, args.fail_rows_under),
-            *_contradictions(run, args.fail_contradicted),
-            *(fallen(run.scores(), baseline) if baseline else ()),
-        ]
+        failed = list(failures(run, summary.mean, args, baseline))
+        notices = [*summary.notices.sentences(lines=True), *unchecked_notices(run, args)]
         shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
         with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
             if args.json:
-                _show_json(run, summary, explanations, args.detailed)
+                _show_json(run, summary, explanations, notices, args.detailed)
             elif args.out != "-":
-                _show_text(run, summary, explanations, args.detailed)
+                _show_text(run, summary, explanations, notices, args.detailed)
+        if args.out == "-":
+            print_notices([*run.readings.lines(), *notices])
         if args.out is not None:
             write(run.output(), folder, args.out)  # It may replace the input, which is not read again.
         with shown.open(encoding=encoding, newline="") as file:
             shutil.copyfileobj(file, sys.stdout)
-    for line in failures:
+    for line in failed:
         print_error(line)
-    return 3 if failures else 0
+    return 3 if failed else 0
 
 
-def _threshold(text: str) -> float:
-    """Convert an option's text to a finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
-    return number
+def _baseline(args: argparse.Namespace) -> Baseline | None:
+    if not args.fail_under_baseline:
+        return None
+    return read_baseline(args.fail_under_baseline, input_columns(args), getattr(args, "task", None))
 
 
-def _share(text: str) -> float:
-    """Convert an option's text to a share of the rows."""
-    number = _threshold(text)
-    if not 0 <= number < 1:
-        raise argparse.ArgumentTypeError(f"must be a share from 0 to below 1, got {text!r}")
-    return number
-
-
-def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
-    """Yield lines on the scores below a threshold: the mean, then rows with line and candidate, lowest first."""
-    if fail_under is not None and not mean >= fail_under:  # NaN fails as well.
-        yield f"the mean score {mean:.4f} is below {fail_under:g}"
-    if fail_rows_under is None:
-        return
-    below = sorted(
-        (result.score, number + 1, row.candidate)
-        for chunk, scored in run.scores()
-        for number, result, row in zip(chunk.file.numbers, scored, chunk.rows, strict=True)
-        if not result.score >= fail_rows_under
-    )
-    if below:
-        more = f"; the {_LISTED} lowest are" if len(below) > _LISTED else ""
-        yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"
-    for score, line, text in below[:_LISTED]:
-        yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
-
-
-def _contradictions(run: Run, most: float | None) -> Iterator[str]:
-    """Yield lines on the rows with a contradicted sentence, if these are more than a share of the rows.
-
-    A line on standard error counts the rows that cannot be checked; they fail nothing.
-    """
-    if most is None:
-        return
-    rows, unchecked, found = 0, 0, []
-    for chunk, scored in run.scores():
-        rows += len(scored)
-        unchecked += sum("contradiction" not in {term.name for term in result.terms} for result in scored)
-        found += [
-            (number + 1, verdict)
-            for number, result in zip(chunk.file.numbers, scored, strict=True)
-            for verdict in result.verdicts[:1]
-        ]
-    if unchecked:
-        print_error(f"{unchecked} of {rows} rows cannot be checked for contradictions: {_UNCHECKED}")
-    if len(found) <= most * rows:
-        return
-    more = f"; the first {_LISTED} are" if len(found) > _LISTED else ""
-    yield f"{len(found)} of {rows} rows are contradicted{more}:"
-    for line, verdict in found[:_LISTED]:
-        yield f"  line {line}: {one_line(verdict.sentence, 80)}"
-        yield f"    by: {one_line(verdict.premise, 100)}"
-
-
-def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
+def _show_json(
+    run: Run, summary: Summary, explanations: Sequence[Explanation], notices: Sequence[str], detailed: bool
+) -> None:
     """Print one JSON object in ASCII, which is safe on any terminal; details are written row by row."""
     from mars_score.percentiles import find_percentiles
 
@@ -218,7 +155,8 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
         "scores": list(summary.scores),
         "signature": str(signature),
         "settings": signature.to_dict(),
-        "notices": list(summary.notices.sentences(lines=True)),
+        "notices": notices,
+        "read": list(run.readings.lines()),
     }
     if explanations:
         lowest = zip(summary.lowest, explanations, strict=False)
@@ -235,20 +173,24 @@ def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], 
     print("]}")
 
 
-def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
+def _show_text(
+    run: Run, summary: Summary, explanations: Sequence[Explanation], notices: Sequence[str], detailed: bool
+) -> None:
     """Print score, signature and notices, then all rows in detail, or the lowest and highest ones."""
     interval = "no interval: fewer than 10 contexts"
     if ends := summary.interval:
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
     print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
     print_line(f"signature {run.signature}")
+    for line in run.readings.lines():
+        print_line(line)
     if standing := _standing(run):
         print_line(standing)
     if (faithfulness := summary.faithfulness) is not None:
         summaries = f"{len(summary.supported)} of " if len(summary.supported) < len(summary.scores) else ""
         rows = f"{summaries}{len(summary.scores)} rows"
         print_line(f"faithfulness {faithfulness:.4f}: mean probability that the context says a sentence ({rows})")
-    for notice in summary.notices.sentences(lines=True):
+    for notice in notices:
         print_line(f"notice: {notice}")
     partial = not detailed and len(summary.shown) < len(summary.scores)
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
@@ -305,6 +247,6 @@ def _augment(args: argparse.Namespace) -> None:
     with _complete_run(args, "augment") as (run, folder):
         notices = run.notices()
         write(run.output(), folder, args.out)  # It may replace the input.
-    print_notices(notices.sentences(lines=True))
+    print_notices([*notices.sentences(lines=True), *run.readings.warnings()])
     if not args.quiet:
         print_error(f"{notices.rows} rows with augmented references written to {args.out}")

@@ -10,27 +10,29 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, unnested
-from mars_score.errors import brief
+from mars_score.data.forms import (
+    Readings,
+    checked_text,
+    document_text,
+    turns_of,
+    usual_form,
+)
+from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, splits_of, unnested
+from mars_score.errors import brief, index_in, warn
 from mars_score.rows import TASKS, Example, Row
-from mars_score.text import PASSAGE_BREAK, is_blank, normalise, whole
+from mars_score.text import PASSAGE_BREAK, is_blank, normalise
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
-ROLES = ("system", "user", "assistant")
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 WhereColumn = Callable[[str], Where]  # gives such a function for a column
 
 
-def index_in(column: str) -> Where:
-    """Return a function that names a row of a column by its index."""
-    return f"{column}[{{}}]".format
-
-
 class Context(NamedTuple):
-    """A context as one text, and the task that follows from its type: "" if it is a string."""
+    """A context as one text, the task that follows from its type ("" if it is a string), and a question."""
 
     text: str
     task: str
+    question: str = ""
 
 
 # Columns
@@ -38,22 +40,26 @@ class Context(NamedTuple):
 
 def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
     """Return the candidates, one string per row, without outer white space; they may be blank."""
-    return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
+    return [checked_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
-def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
+def check_candidate_lists(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[tuple[str, ...]]:
     """Return the candidates of each row, which is a string or a list of strings."""
     column = list(map(unnested, _column("predictions", predictions)))
-    return _lists(column, index_in("predictions"), if_empty="give at least one candidate or leave the row out")
+    return _lists(column, where, if_empty="give at least one candidate or leave the row out")
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
-    """Return the references of each row, which is a string or a list of strings; none may be blank."""
+    """Return the references of each row, which is a string or a list of strings; none may be blank.
+
+    Missing ones within a list (None, NaN, ...) are left out.
+    """
     return _lists(
         _column("references", references),
         where,
         if_empty=f"give at least one reference or leave the row out. {_NO_MIX}",
         if_blank=f"reference; fill it or leave it out. {_NO_MIX}",
+        drop_missing=True,
     )
 
 
@@ -68,7 +74,8 @@ def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".f
     column = [
         () if is_missing(value) or (isinstance(value, str) and is_blank(value)) else value for value in column
     ]
-    lists = _lists(column, where, if_blank="sample; leave it out (an empty list is a row without samples)")
+    if_blank = "sample; leave it out (an empty list is a row without samples)"
+    lists = _lists(column, where, if_blank=if_blank, drop_missing=True)
     return [tuple(dict.fromkeys(texts)) for texts in lists]
 
 
@@ -89,7 +96,12 @@ def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> 
 
 
 def check_contexts(
-    contexts: Any, rows: int = 0, *, use_context: bool = True, where: Where = "contexts[{}]".format
+    contexts: Any,
+    rows: int = 0,
+    *,
+    use_context: bool = True,
+    where: Where = "contexts[{}]".format,
+    readings: Readings | None = None,
 ) -> list[Context]:
     """Check the contexts and return them.
 
@@ -97,16 +109,22 @@ def check_contexts(
         contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
             "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a
             record of fields and values. In these dicts missing values (None, NaN, ...) are left out, as Arrow
-            gives all dicts of a column the same fields. The contexts may be None without ``use_context``.
+            gives all dicts of a column the same fields. Passages and chats may be in the forms of
+            :mod:`mars_score.data.forms`. The contexts may be None without ``use_context``.
         rows: the number of rows, in case the contexts are None.
         use_context: if False, contexts are checked all the same, but blank ones are returned.
         where: names a row.
+        readings: counts what was read; None: a warning tells what was left out.
     """
     if contexts is None:
         if use_context:
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [Context("", "")] * rows
-    checked = [_context(where(row), value) for row, value in enumerate(_column("contexts", contexts))]
+    counted = Readings() if readings is None else readings
+    checked = [_context(where(row), value, counted) for row, value in enumerate(_column("contexts", contexts))]
+    counted.rows += len(checked)
+    for sentence in counted.warnings() if readings is None and use_context else ():
+        warn(sentence)
     return checked if use_context else [Context("", "")] * len(checked)
 
 
@@ -119,6 +137,7 @@ def check_examples(
     use_context: bool,
     task: str | None = None,
     where: WhereColumn = index_in,
+    readings: Readings | None = None,
     **columns: Sequence[Any],
 ) -> list[Example]:
     """Check what candidates are compared with, row by row.
@@ -131,19 +150,24 @@ def check_examples(
         use_context: if False, no row has a context.
         task: of rows that have none in ``tasks``; if None, it follows from the type of the context.
         where: names a row of a column.
+        readings: as for :func:`check_contexts`.
         columns: other columns that must be as long, by name.
 
     Raises:
         TypeError, ValueError: bad input, named with its row.
     """
     if references is None:
-        checked_contexts = _contexts_alone(contexts, where("contexts"))
+        checked_contexts = _contexts_alone(contexts, where("contexts"), readings)
         reference_lists: list[tuple[str, ...]] = [()] * len(checked_contexts)
     else:
         reference_lists = check_references(references, where=where("references"))
         columns["references"] = reference_lists
         checked_contexts = check_contexts(
-            contexts, len(reference_lists), use_context=use_context, where=where("contexts")
+            contexts,
+            len(reference_lists),
+            use_context=use_context,
+            where=where("contexts"),
+            readings=readings,
         )
     count = len(reference_lists)
     sample_lists = check_samples(samples, count, where=where("samples"))
@@ -161,7 +185,8 @@ def check_examples(
         reference_lists, checked_contexts, sample_lists, checked_tasks, strict=True
     ):
         kind = row_task or task or context.task or "text"
-        examples.append(Example(tuple(dict.fromkeys(texts)), _context_text(context.text, kind), others, kind))
+        text = _context_text(context.text, kind)
+        examples.append(Example(tuple(dict.fromkeys(texts)), text, others, kind, context.question))
     return examples
 
 
@@ -181,11 +206,11 @@ def check_rows(
     return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
 
 
-def _contexts_alone(contexts: Any, where: Where) -> list[Context]:
+def _contexts_alone(contexts: Any, where: Where, readings: Readings | None) -> list[Context]:
     """Check contexts that candidates are scored by without references."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
-    checked = check_contexts(contexts, where=where)
+    checked = check_contexts(contexts, where=where, readings=readings)
     for row, context in enumerate(checked):
         if not context.text:
             raise ValueError(
@@ -223,6 +248,8 @@ def _column(name: str, value: Any) -> list[Any]:
         remedy = "for a single row pass a list of one"
     elif isinstance(value, Set):
         remedy = "a set has no order: pass a list in the order of the rows"
+    elif splits := splits_of(value):
+        remedy = f'pass a column of one of its tables, such as data["{splits[0]}"]["{name}"]'
     elif isinstance(value, Mapping) or is_table(value):
         remedy = f'pass one of its columns, such as data["{name}"]'
     else:
@@ -230,13 +257,21 @@ def _column(name: str, value: Any) -> list[Any]:
     raise TypeError(f"{name} must be a list with one entry per row, got {type(value).__name__}; {remedy}")
 
 
-def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "") -> list[tuple[str, ...]]:
-    """Check rows that are a text or a list of texts; an empty list or a blank text is an error with a remedy."""
+def _lists(
+    column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "", drop_missing: bool = False
+) -> list[tuple[str, ...]]:
+    """Check rows that are a text or a list of texts; an empty list or a blank text is an error with a remedy.
+
+    With ``drop_missing`` missing entries of a list are left out, as tables fill up short lists with them.
+    """
     checked = []
     for row, value in enumerate(column):
         name = where(row)
         entries = None if isinstance(value, str) else entries_of(value)
-        texts = tuple(_text(name, text) for text in ([value] if entries is None else entries))
+        present = [value] if entries is None else entries
+        if drop_missing and entries is not None:
+            present = [entry for entry in entries if not is_missing(entry)]
+        texts = tuple(checked_text(name, text) for text in present)
         if if_empty and not texts:
             raise ValueError(f"{name} is an empty list; {if_empty}")
         if if_blank and any(map(is_blank, texts)):
@@ -245,57 +280,56 @@ def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str
     return checked
 
 
-def _text(
-    name: str, value: Any, remedy: str = "convert it or leave the row out", *, as_it_is: bool = False
-) -> str:
-    """Return a text as a plain string, normalised unless ``as_it_is``; a blank one is ""."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")
-    # JSON with cut emoji has unpaired surrogates, which tokenizers, files and Arrow tables refuse.
-    text = whole(str(value))
-    return "" if is_blank(text) else text if as_it_is else normalise(text)
-
-
 # Contexts
 
 
-def _context(name: str, value: Any) -> Context:
+def _context(name: str, value: Any, readings: Readings) -> Context:
+    value = usual_form(name, value)
     if isinstance(value, Mapping):
         record = {field: part for field, part in value.items() if not is_missing(part)}
         # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
         if "passages" in record or ("passages" in value and record.keys() <= {"question"}):
-            return Context(_passages(name, record), "summary")
+            return _passages(name, record, readings)
         return Context(_record(name, record), "data")
     entries = None if isinstance(value, str) else entries_of(value)
     if entries is None:
-        return Context(_text(name, value, as_it_is=True), "")
+        return Context(checked_text(name, value, as_it_is=True), "")
     if entries and all(isinstance(entry, Mapping) for entry in entries):
-        turns = _message_texts(name, entries)
+        turns = [turn.text for turn in turns_of(name, entries, readings)]
     else:
-        turns = [_text(name, entry, as_it_is=True) for entry in entries]
+        turns = [checked_text(name, entry, as_it_is=True) for entry in entries]
     if not any(turns):
         return Context("", "")
     if "" in turns:
         raise ValueError(f"{name}[{turns.index('')}] is blank; leave the turn out")
+    readings.turns[len(turns)] += 1
     return Context("\n".join(" ".join(turn.splitlines()) for turn in turns), "dialogue")
 
 
-def _passages(name: str, context: Mapping[Any, Any]) -> str:
-    """Join the question, if any, and the passages by :data:`PASSAGE_BREAK`."""
+def _passages(name: str, context: Mapping[Any, Any], readings: Readings) -> Context:
+    """Join the passages by :data:`PASSAGE_BREAK`, apart from the question, if any."""
     passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
         raise TypeError(f"{name} must be a string, got {brief(context)}; {remedy}")
-    named = [(f'{name}["passages"][{number}]', passage) for number, passage in enumerate(passages)]
+    texts, question = [], ""
     if "question" in context:
-        named.insert(0, (f'{name}["question"]', context["question"]))
-    texts = []
-    for part, passage in named:
-        text = _text(part, passage, "convert it or leave it out", as_it_is=True)
+        part = f'{name}["question"]'
+        text = checked_text(part, context["question"], "convert it or leave it out", as_it_is=True)
         if not text:
             raise ValueError(f"{part} is blank; leave it out")
-        texts.append(normalise(text.replace(PASSAGE_BREAK, " ")))
-    return PASSAGE_BREAK.join(texts)
+        question = normalise(text.replace(PASSAGE_BREAK, " "))
+        readings.questions += 1
+    for number, passage in enumerate(map(document_text, passages)):
+        part, text = f'{name}["passages"][{number}]', ""
+        if not is_missing(passage):
+            text = checked_text(part, passage, "convert it or leave it out", as_it_is=True)
+        if text:
+            texts.append(normalise(text.replace(PASSAGE_BREAK, " ")))
+        else:
+            readings.left_out["blank passages"] += 1
+    readings.passages[len(texts)] += 1
+    return Context(PASSAGE_BREAK.join(texts), "summary", question)
 
 
 def _record(name: str, record: Mapping[Any, Any]) -> str:
@@ -311,37 +345,4 @@ def _record(name: str, record: Mapping[Any, Any]) -> str:
         ]
     except RecursionError:
         raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
-    return _text(name, ", ".join(texts), as_it_is=True)
-
-
-def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Return the texts of chat messages: the system's first, if any, then user and assistant by turns."""
-    texts, before = [], None
-    for number, message in enumerate(messages):
-        label = f"{name}[{number}]"
-        if not {"role", "content"} <= set(message):
-            keys = ", ".join(map(repr, message)) or "none"
-            raise TypeError(
-                f'{label} must be a message with "role" and "content" (keys here: {keys}); rename its keys, or '
-                'give texts that were retrieved as {"passages": [...]}'
-            )
-        if entries_of(message.get("tool_calls")):
-            remedy = 'write them as text in its "content", or leave them out'
-            raise ValueError(f'{label} has "tool_calls", which are not read; {remedy}')
-        role = message["role"]
-        text = _text(f'{label}["content"]', message["content"], "write it as text or leave it out", as_it_is=True)
-        if role not in ROLES:
-            roles = ", ".join(map(repr, ROLES))
-            raise ValueError(f'{label}["role"] must be one of {roles}, got {role!r:.60}')
-        if not text:
-            raise ValueError(f'{label}["content"] is blank; leave the message out')
-        if role == "system" and number:
-            raise ValueError(f"{label} is a message of the system, which must be the first; move or join it")
-        if role == before:
-            raise ValueError(f"{label} is a second message of the {role} in sequence; join the two")
-        texts.append(text)
-        before = role
-    if before != "user":
-        remedy = "the candidate answers the last one, which must be the user's; leave out what follows it"
-        raise ValueError(f"{name} ends with a message of the {before}; {remedy}")
-    return texts
+    return checked_text(name, ", ".join(texts), as_it_is=True)

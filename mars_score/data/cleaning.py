@@ -3,19 +3,19 @@
 import re
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 
+from mars_score.data.placeholders import is_placeholder
 from mars_score.errors import Notice
 from mars_score.rows import Row
 
 # <think>...</think> and its kin, and the analysis channel of harmony templates.
-_TAG = "(think|thinking|thought|reasoning|reflection|scratchpad)"
-_REASONING = re.compile(
-    rf"<{_TAG}(?:\s+\w+=[^<>]*)?>.*?</\1\s*>"
-    r"|<\|channel\|>\s*(?:analysis|commentary)\b.*?(?=<\|channel\|>\s*final\b|\Z)",
-    re.DOTALL | re.IGNORECASE,
+_TAG = "think|thinking|thought|reasoning|reflection|scratchpad"
+_REASONING_MARK = re.compile(
+    rf"<(?P<opening>{_TAG})(?:\s+\w+=[^<>]*)?>|</(?P<closing>{_TAG})\s*>"
+    r"|<\|channel\|>\s*(?:(?P<channel>analysis|commentary)|(?P<final>final))\b",
+    re.IGNORECASE,
 )
-_OPENING = re.compile(rf"<{_TAG}(?:\s+\w+=[^<>]*)?>", re.IGNORECASE)
-_CLOSING = re.compile(rf"^.*</{_TAG}\s*>", re.DOTALL | re.IGNORECASE)
 # A header names the role of a message and belongs to its special tokens.
 _HEADER = re.compile(
     r"<\|(?:im_start|start)\|>[ \t]*(?:system|user|assistant|tool)?[ \t]*\n?"
@@ -73,17 +73,19 @@ def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -
     flags[Notice.PIECES] = bool(_PIECES.search(candidate))
     if strip_urls:
         before = (candidate, *references)
-        after = strip_all_urls_hashtags(before)
+        after = tuple(map(without_urls_hashtags, before))
         candidate, references = after[0], after[1:]
         flags[Notice.URLS_REMOVED] = after != before
     flags |= {
         Notice.BLANK: not candidate,
+        Notice.NO_ANSWER: bool(candidate) and is_placeholder(candidate, references),
         Notice.BLANK_CONTEXT: use_context and not row.context,
         Notice.OWN_SAMPLE: bool(candidate) and candidate in samples,
         Notice.TOKEN_LISTS: len(references) >= _FEW_TOKENS and are_words(references),
     }
     others = tuple(dict.fromkeys(text for text in samples if text and text != candidate))
-    prepared = Row(candidate, tuple(dict.fromkeys(references)), row.context, others, row.task)
+    different = tuple(dict.fromkeys(references))
+    prepared = replace(row, candidate=candidate, references=different, samples=others)
     return prepared, frozenset(notice for notice, flag in flags.items() if flag)
 
 
@@ -92,10 +94,9 @@ def are_words(texts: Sequence[str]) -> bool:
     return all(len(text.split()) == 1 for text in texts)
 
 
-def strip_all_urls_hashtags(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Take URLs and hashtags out of all texts, or out of none if one of them would lose all its words."""
-    stripped = tuple(map(strip_urls_hashtags, texts))
-    return stripped if all(after or not before for before, after in zip(texts, stripped, strict=True)) else texts
+def without_urls_hashtags(text: str) -> str:
+    """Take URLs and hashtags out of a text, but leave one as it is that would lose all its words."""
+    return strip_urls_hashtags(text) or text
 
 
 def strip_urls_hashtags(text: str) -> str:
@@ -109,7 +110,7 @@ def strip_urls_hashtags(text: str) -> str:
 
 def has_reasoning(text: str) -> bool:
     """Tell whether a text holds a reasoning block, closed or not."""
-    return bool(_REASONING.search(text) or _OPENING.search(text) or _CLOSING.search(text))
+    return any(mark.lastgroup != "final" for mark in _REASONING_MARK.finditer(text))
 
 
 def special_tokens(text: str) -> list[str]:
@@ -119,10 +120,32 @@ def special_tokens(text: str) -> list[str]:
 
 def clean_text(text: str) -> str:
     """Take reasoning blocks and special tokens out of a text, and all that follows an unclosed opening tag."""
-    text = _CLOSING.sub("", _REASONING.sub(" ", text))  # Templates may leave the opening tag out.
-    if opening := _OPENING.search(text):
-        text = text[: opening.start()]
-    return without_special_tokens(text).strip()
+    text = _without_blocks(text)
+    marks = list(_REASONING_MARK.finditer(text))
+    start = max(
+        (mark.end() for mark in marks if mark["closing"]), default=0
+    )  # Templates may leave the opening out.
+    end = next((mark.start() for mark in marks if mark["opening"] and mark.start() >= start), len(text))
+    return without_special_tokens(text[start:end]).strip()
+
+
+def _without_blocks(text: str) -> str:
+    """Replace each reasoning block that is closed by a space, in linear time."""
+    nearest = {"final": len(text)}  # A channel goes on to the final one, or to the end.
+    blocks = []
+    for mark in reversed(list(_REASONING_MARK.finditer(text))):
+        if mark["final"]:
+            nearest["final"] = mark.start()
+        elif mark["closing"]:
+            nearest[mark["closing"].lower()] = mark.end()
+        elif end := nearest.get("final" if mark["channel"] else mark["opening"].lower()):
+            blocks.append((mark.start(), end))
+    kept, position = [], 0
+    for start, end in reversed(blocks):
+        if start >= position:
+            kept.append(text[position:start])
+            position = end
+    return " ".join([*kept, text[position:]])
 
 
 def without_special_tokens(text: str) -> str:

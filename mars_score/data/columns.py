@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mars_score.data.checking import Where, check_examples, check_rows
-from mars_score.data.frames import CellKinds, get_field, unnested, with_field
+from mars_score.data.forms import Readings, UsualColumns, is_chat, usual_columns
+from mars_score.data.frames import CellKinds, get_field, is_missing, unnested, value_of_cell, with_field
+from mars_score.data.names import find_question, usual_titles
 from mars_score.rows import Example, Row
 from mars_score.text import is_blank
 
@@ -42,9 +44,11 @@ class RecordFile:
         numbers: list[int] = []
         for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
             value = unnested(get_field(row, name))
+            value = [value] if is_chat(value) else value
             if value == []:
                 raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
-            entries = [with_field(row, name, entry) for entry in value] if isinstance(value, list) else [row]
+            is_list = isinstance(value, list)
+            entries = [with_field(row, name, entry) for entry in value] if is_list else [row]
             rows += entries
             numbers += [number] * len(entries)
         return RecordFile(self.path, rows, numbers, self.in_cells)
@@ -119,27 +123,43 @@ class Columns:
         fields = ("reference", "context", "prediction", "samples", "task")
         return {field: name for field in fields if (name := getattr(self, field))}
 
-    def rows(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Row]:
+    def rows(
+        self,
+        file: RecordFile,
+        *,
+        task: str | None = None,
+        required: bool = False,
+        readings: Readings | None = None,
+    ) -> list[Row]:
         """Check the columns of a file, candidates included, and return its rows.
 
         Args:
             file: a file, or some rows of it.
             task: of rows that have none in the file; if None, it follows from the type of the context.
             required: whether the command needs references and contexts, so that no remedy leaves them out.
+            readings: counts what was read.
 
         Raises:
             TypeError, ValueError: a column is missing, or a value cannot be used; the line is named.
         """
-        return check_rows(**self._values(file, required=required), task=task)
+        return check_rows(**self._values(file, task, readings or Readings(), required=required), task=task)
 
-    def examples(self, file: RecordFile, *, task: str | None = None, required: bool = False) -> list[Example]:
+    def examples(
+        self,
+        file: RecordFile,
+        *,
+        task: str | None = None,
+        required: bool = False,
+        readings: Readings | None = None,
+    ) -> list[Example]:
         """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
-        return check_examples(**self._values(file, required=required), task=task)
+        return check_examples(**self._values(file, task, readings or Readings(), required=required), task=task)
 
-    def _values(self, file: RecordFile, *, required: bool) -> dict[str, Any]:
+    def _values(self, file: RecordFile, task: str | None, readings: Readings, *, required: bool) -> dict[str, Any]:
         """Return the arguments of :func:`check_rows`."""
         file = self.parse_cells(file)
-        names = self.found_in(file).names
+        present = self.found_in(file)
+        names = present.names
         _check_present(names, file)
         without = {} if required else {"context": ", or pass --no-use-context"}
         if self.prediction and not required:
@@ -154,13 +174,36 @@ class Columns:
         def where(column: str) -> Where:
             return file.where(titles.get(column, column))
 
-        return {**values, "use_context": self.context is not None, "where": where}
+        for field in ("context", "prediction"):
+            if field in names and names[field].removesuffix("s") != field:
+                readings.columns[field] = names[field]
+        usual = usual_columns(
+            UsualColumns(values.get("predictions"), values["contexts"]),
+            (present.prediction, present.context),
+            readings,
+            questions=present._questions(file),
+            are_dialogues=[
+                (kind or task) == "dialogue" for kind in values.get("tasks") or [None] * len(file.rows)
+            ],
+            where=where,
+        )
+        values |= {name: column for name, column in usual._asdict().items() if column is not None}
+        return {**values, "use_context": self.context is not None, "where": where, "readings": readings}
+
+    def _questions(self, file: RecordFile) -> list[Any] | None:
+        """Return the questions of a file's rows, if it has a column of them that is used for nothing else."""
+        used = [name.partition(".")[0] for field, name in self.names.items() if field != "context"]
+        title = find_question(file.rows[0], used)
+        return None if title is None else [row.get(title) for row in file.rows]
 
     def found_in(self, file: RecordFile) -> Columns:
-        """Return the columns under the names that they have in a file, where a default name may be in the plural.
+        """Return the columns under the names that they have in a file.
+
+        A default name may be in the plural. Without a column of contexts one is taken that is called as passages
+        usually are; and without one of these, or of candidates, a chat.
 
         Raises:
-            ValueError: the file has a singular and a plural column, and the user named neither.
+            ValueError: several columns could be meant, and the user named none.
         """
         present, names = file.rows[0], dict[str, Any]()
         for field, name in self.names.items():
@@ -174,7 +217,13 @@ class Columns:
                 raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
             if matching:
                 names[field] = matching[0]
-        return replace(self, **names)
+        unknown = [field for field in ("context", "prediction") if self._is_unknown(field, names)]
+        names |= _usual_names(unknown, file)
+        return replace(self, **names, unnamed=self.unnamed - names.keys())
+
+    def _is_unknown(self, field: str, found: Mapping[str, str]) -> bool:
+        """Tell whether a column that counts has a default name, and was not found."""
+        return field in self.unnamed and getattr(self, field) is not None and field not in found
 
     def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
         """Turn cells of a CSV or TSV file that hold lists and objects into these; see :class:`CellKinds`.
@@ -198,6 +247,20 @@ class Columns:
                 for row, value in zip(rows, values, strict=True):
                     row[name] = value
         return RecordFile(file.path, rows, file.numbers)
+
+
+def _usual_names(unknown: Sequence[str], file: RecordFile) -> dict[str, str]:
+    """Return the names of columns that are called as contexts or candidates are elsewhere."""
+
+    def holds_list(title: str) -> bool:
+        values = (row.get(title) for row in file.rows)
+        value = next((value for value in values if not is_missing(value) and value != ""), None)
+        return isinstance(value_of_cell(value, "context") if isinstance(value, str) else value, list)
+
+    try:
+        return usual_titles(unknown, list(file.rows[0]), holds_list, "name one with --context-column")
+    except ValueError as error:
+        raise ValueError(f"{file.line(0)}: {error}") from None
 
 
 def _check_present(names: dict[str, str], file: RecordFile) -> None:

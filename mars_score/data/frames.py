@@ -5,19 +5,31 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from mars_score.errors import brief, warn
+from mars_score.data.names import find_question, usual_titles
+from mars_score.errors import brief, index_in, warn
 from mars_score.options import unknown_name
 
 _OPTIONAL = ("samples", "task")  # columns that are used only if the user names them
 NAMES = ("prediction", "reference", "context", *_OPTIONAL)
 _MISSING = object()
 _LONGEST_LITERAL = 2**20  # characters of a cell that is parsed
-_Columns = tuple[Any, Any, Any, Any, Any]
 
 
 # Tables
+
+
+class TableColumns(NamedTuple):
+    """The columns of a table that count, None for one that is not used, and their titles by what they hold."""
+
+    predictions: Any
+    references: Any
+    contexts: Any
+    samples: Any
+    tasks: Any
+    titles: Mapping[str, Any]
+    questions: Sequence[Any] | None
 
 
 def in_memory(data: Any) -> Any:
@@ -35,6 +47,12 @@ def in_memory(data: Any) -> Any:
 def is_table(value: Any) -> bool:
     """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")
+
+
+def splits_of(value: Any) -> list[Any]:
+    """Return the names of the tables in a dict of tables, such as a DatasetDict; none for anything else."""
+    is_dict = isinstance(value, Mapping) and len(value) > 0 and all(map(is_table, value.values()))
+    return list(value) if is_dict else []
 
 
 def is_missing(value: Any) -> bool:
@@ -88,8 +106,18 @@ def is_tabular(data: Any) -> bool:
     return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)
 
 
-def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
-    """Return predictions, references, contexts, samples and tasks of a table; None for a column that is not used.
+def columns_of(
+    data: Any,
+    names: Mapping[str, str | None] | None = None,
+    *,
+    use_context: bool = True,
+    first: int = 0,
+    kinds: "CellKinds | None" = None,
+) -> TableColumns:
+    """Return the columns of a table.
+
+    Without a column of contexts one is taken that is called as passages usually are
+    (:mod:`mars_score.data.names`); and without one of these, or of candidates, a chat.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
@@ -99,6 +127,8 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
             named None is not used. Samples and tasks have no default names: ``{"samples": "others", "task":
             "kind"}``.
         use_context: whether the contexts are used.
+        first: number of the first row in errors and warnings.
+        kinds: of the cells of the rows before these.
 
     Raises:
         TypeError: an unknown key of ``names``, a row that is no dict, or a column that is no list.
@@ -112,31 +142,67 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
     titles = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
     if not use_context:
         titles["context"] = None
-    columns = _names_in(data)
+    columns, kinds = _names_in(data, first), kinds or CellKinds()
+    unknown = [name for name in ("context", "prediction") if titles[name] == name and name not in names]
+    unknown = [name for name in unknown if name not in columns and f"{name}s" not in columns]
+    titles |= _usual_titles(unknown, columns, data)
 
     def column(name: str) -> list[Any] | None:
         title = titles[name]
         if title is None:
             return None
         is_exact = title != name or (name in names and title in columns)
-        return _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"))
+        title, values = _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"), first)
+        titles[name] = title
+        if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
+            return values
+        where = index_in(f"column {title!r}", first)
+        return kinds.parse(values, name, where, "pass the columns one by one, as lists of texts")
 
-    return column("prediction"), column("reference"), column("context"), column("samples"), column("task")
+    predictions, references, contexts, samples, tasks = map(column, NAMES)
+    used = [title for name, title in titles.items() if name != "context"]
+    question = None if contexts is None else find_question(columns, used)
+    questions = None if question is None else _values(data, question)
+    return TableColumns(predictions, references, contexts, samples, tasks, titles, questions)
 
 
-def _names_in(data: Any) -> list[Any]:
+def _usual_titles(unknown: Sequence[str], columns: Sequence[Any], data: Any) -> dict[str, Any]:
+    """Return the titles of columns that are called as contexts or candidates are elsewhere."""
+
+    def holds_list(title: Any) -> bool:
+        value = next((value for value in _values(data, title) if not is_missing(value) and value != ""), None)
+        value = value_of_cell(value, "context") if isinstance(value, str) else value
+        return not isinstance(value, str) and entries_of(value) is not None
+
+    return usual_titles(unknown, columns, holds_list, "name one: columns={'context': ...}")
+
+
+def _values(data: Any, title: Any) -> list[Any]:
+    """Return the values of a column of a table, None where a dict of a list lacks it."""
+    if isinstance(data, Sequence):
+        return [row.get(title) for row in data]
+    return entries_of(data[title]) or []
+
+
+def _names_in(data: Any, first: int) -> list[Any]:
     """Return the names of the columns of a table, or of those that any dict of a list has."""
+    if splits := splits_of(data):
+        shown = ", ".join(map(repr, splits))
+        fault = f"this {type(data).__name__} has several tables: {shown}"
+        raise ValueError(f"{fault}; pass one of them, such as data[{splits[0]!r}]")
     if not isinstance(data, Sequence):
         return list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
-    for number, row in enumerate(data):
+    for number, row in enumerate(data, first):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
     return list(dict.fromkeys(chain.from_iterable(data)))
 
 
-def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str]) -> list[Any]:
-    """Return the values of the only column with one of these titles, with lists for lists written as texts."""
-    matching = _matching(data, columns, titles)
+def _column(
+    data: Any, columns: Sequence[Any], name: str, titles: Sequence[str], first: int
+) -> tuple[str, list[Any]]:
+    """Return the title and the values of the only column with one of these titles."""
+    matching = _matching(data, columns, titles, first)
     if len(matching) != 1:
         fault = f"several columns could be {titles[0]!r}" if matching else f"there is no column {titles[0]!r}"
         shown = ", ".join(map(repr, columns)) or "none"
@@ -148,29 +214,28 @@ def _column(data: Any, columns: Sequence[Any], name: str, titles: Sequence[str])
     if values is None:
         fault = f"must be a list with one entry per row, got {brief(column)}"
         raise TypeError(f"column {title!r} {fault}; for a single row pass a list of one")
-    if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
-        return values
-    where = f"column {title!r}[{{}}]".format
-    return CellKinds().parse(values, name, where, "pass the columns one by one, as lists of texts")
+    return title, values
 
 
-def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str]) -> list[tuple[str, Any]]:
+def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str], first: int) -> list[tuple[str, Any]]:
     """Return the columns with one of these titles, which may be in the dicts of a column (``doc.question``)."""
     if isinstance(data, Sequence):
-        return _matching_in_rows(data, titles)
+        return _matching_in_rows(data, titles, first)
     matching = [(title, data[title]) for title in columns if title in titles]
     for head in columns:
         if not matching and isinstance(head, str) and titles[0].startswith(f"{head}."):
             rows = [{head: fields} for fields in entries_of(data[head]) or []]
-            matching = _matching_in_rows(rows, titles[:1])
+            matching = _matching_in_rows(rows, titles[:1], first)
     return matching
 
 
-def _matching_in_rows(rows: Sequence[Mapping[Any, Any]], titles: Sequence[str]) -> list[tuple[str, Any]]:
+def _matching_in_rows(
+    rows: Sequence[Mapping[Any, Any]], titles: Sequence[str], first: int
+) -> list[tuple[str, Any]]:
     """Return the columns that all rows have; raise ValueError if only some rows have any."""
     columns = {title: [get_field(row, title, _MISSING) for row in rows] for title in titles}
     lacking = {
-        title: [number for number, value in enumerate(column) if value is _MISSING]
+        title: [number for number, value in enumerate(column, first) if value is _MISSING]
         for title, column in columns.items()
     }
     complete = [(title, column) for title, column in columns.items() if not lacking[title]]
@@ -247,7 +312,7 @@ def unnested(value: Any) -> Any:
 def value_of_cell(text: str, column: str) -> Any:
     """Return the list or object that a cell holds in the notation of JSON or Python, or else its text.
 
-    A cell of column "context" may hold a list of texts or of messages, or an object; others a list of texts.
+    A cell of column "context" may hold a list of texts or objects, or an object; others one of texts or messages.
     """
     start = text.strip()[:1]
     if start not in ("[", "{") or len(text) > _LONGEST_LITERAL or (start == "{" and column != "context"):
@@ -260,6 +325,7 @@ def value_of_cell(text: str, column: str) -> Any:
         is_object = isinstance(value, dict) and all(isinstance(key, str) for key in value)
         kinds = (str, dict) if column == "context" else (str,)
         is_list = isinstance(value, list) and any(all(isinstance(part, kind) for part in value) for kind in kinds)
+        is_list |= isinstance(value, list) and all(isinstance(part, dict) and "role" in part for part in value)
         if value and (is_object or is_list):
             return value
     return text

@@ -22,6 +22,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from mars_score.data.columns import RecordFile
+from mars_score.errors import warn
 
 # Bytes of a row. A longer line is no row, and its values would take many times as much memory.
 LONGEST_LINE = 2**24
@@ -185,6 +186,8 @@ def _delimiter_in(start: bytes, name: str) -> str | None:
     """Return the delimiter of a file by its name or else its first line, or None if it is JSON."""
     delimiter = delimiter_of(name)
     header = start.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    if delimiter and delimiter not in header:
+        return _other_delimiter(header, name, delimiter)
     if delimiter or name.lower().removesuffix(".gz").endswith(_JSON) or not header or header[0] in "{[":
         return delimiter
     delimiter = max("\t,;", key=header.count)
@@ -194,6 +197,26 @@ def _delimiter_in(start: bytes, name: str) -> str | None:
             "with the names of the columns"
         )
     return delimiter
+
+
+def _other_delimiter(header: str, name: str, delimiter: str) -> str:
+    """Return the delimiter of a CSV or TSV file whose header has not the one that its name says.
+
+    Raises:
+        ValueError: the header has a delimiter that is not read in such a file.
+    """
+    counts = {sign: header.count(sign) for sign in "\t,;|" if sign != delimiter and sign in header}
+    if not counts or header[:4].lower() == "sep=":
+        return delimiter  # The file has one column, or a line that is meant for Excel.
+    other = max(counts, key=counts.__getitem__)
+    if delimiter == "," and other == ";":
+        warn(f"{name} has semicolons between its cells, and is read so")
+        return other
+    names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+    fault = f"the header has no {names[delimiter]}, but {names[other]}"
+    endings = {"\t": "name it .tsv", ",": "name it .csv", ";": "name it .csv"}
+    remedy = endings.get(other, f"save it with {names[delimiter]}")
+    raise ValueError(f"{name}:1: {fault} (columns: {header.strip():.80}); {remedy}, or write .jsonl or .parquet")
 
 
 # JSON

@@ -8,21 +8,25 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from mars_score.atomic import check_replaceable, keep_mode, temporary_folder
 from mars_score.data.columns import RecordFile
-from mars_score.data.reading import delimiter_of, dialect_of, looks_quoted
+from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import whole
 
 STDOUT = "-"  # as a name of an output
 RUN_PREFIX = ".mars-run-"
 _ROW_GROUP_SIZE = 4096  # rows of a row group of Parquet files, at most
 _ROW_GROUP_BYTES = 2**26  # bytes of a row group as JSON, at most
-_NOT_IN_TSV = "\t\n\r"
+_COMPRESSED = (".bz2", ".xz", ".zst", ".zip", ".7z", ".parquet.gz")
+_NOT_WRITTEN = (
+    *(".xlsx", ".xls", ".xlsm", ".ods", ".feather", ".arrow", ".ipc", ".avro", ".orc", ".pkl", ".pickle", ".npy"),
+    *(".npz", ".h5", ".sqlite", ".sqlite3", ".db", ".html", ".xml", ".yaml", ".yml", ".md", ".tex", *_COMPRESSED),
+)
 
 
 # Rows as JSON
@@ -72,10 +76,12 @@ def run_folder(out: str | None) -> Iterator[Path]:
     """Make a temporary folder for the results of a run, beside its output if that is a file.
 
     Raises:
-        OSError: the output is a folder, is read-only, or its folder does not exist.
+        OSError: the output is a folder, is read-only, or its folder does not exist or cannot be written.
+        ValueError: its name ends as that of a format in which rows are not written.
     """
     parent = None
     if out is not None and not is_stream(out):
+        check_format(out)
         target = Path(os.path.realpath(out))
         if target.is_dir():
             raise IsADirectoryError(f"{out}: Is a directory")
@@ -83,8 +89,25 @@ def run_folder(out: str | None) -> Iterator[Path]:
         parent = target.parent
         if not parent.is_dir():
             raise FileNotFoundError(f"{out}: the folder {parent} does not exist; make it first")
-    with temporary_folder(RUN_PREFIX, parent) as folder:
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder(RUN_PREFIX, parent))
+        except OSError as error:
+            if parent is None:
+                raise
+            reason = f"{error.strerror}: the folder {parent} cannot be written; name another, or allow writing"
+            raise OSError(error.errno, reason, out) from None
         yield folder
+
+
+def check_format(out: str) -> None:
+    """Raise ValueError if a file's name ends as that of a format in which rows are not written."""
+    ending = next((ending for ending in _NOT_WRITTEN if out.lower().endswith(ending)), None)
+    if ending:
+        stem = out[: -len(ending)]
+        fault = f"{out}: rows are not written as {ending}, but as .jsonl, .csv, .tsv or .parquet"
+        other = f"{stem}.jsonl.gz" if ending in _COMPRESSED else f"{stem}.csv, which spreadsheets open"
+        raise ValueError(f"{fault}; type {other}")
 
 
 def is_stream(out: str) -> bool:
@@ -151,20 +174,15 @@ def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
-    """Write a header and one record per row, with JSON for values other than strings and None."""
+    """Write a header and one record per row, with JSON for values other than strings and None.
+
+    Also in TSV, cells are quoted as in CSV, as readers of other libraries expect it.
+    """
     columns = list(dict.fromkeys(name for row in _rows_in(rows) for name in row))
     with opened(path, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, **dialect_of(delimiter, has_quotes=delimiter != "\t"))
+        writer = csv.writer(file, **dialect_of(delimiter, has_quotes=True))
         writer.writerow(columns)
         writer.writerows([_cell(row.get(name)) for name in columns] for row in _rows_in(rows))
-
-
-def _not_in_tsv(name: str, cell: str) -> str:
-    """Return what TSV cannot hold in a column's name or a cell, or ""."""
-    if any(sign in text for text in (name, cell) for sign in _NOT_IN_TSV):
-        return "a tab or a line break"
-    is_quoted = looks_quoted(cell) or (name.startswith('"') and name.endswith('"'))
-    return "a text between quotes as a CSV writer puts them" if is_quoted else ""
 
 
 def _cell(value: Any) -> str:
@@ -230,10 +248,6 @@ class Writable:
                 if name in row:
                     fault = f"the output has a column {name!r} of its own"
                     raise ValueError(f"{file.path}: {fault}; rename that of the input")
-            for name, value in row.items() if delimiter_of(self._out) == "\t" else ():
-                if fault := _not_in_tsv(name, _cell(value)):
-                    fault = f"{file.where(name)(index)} holds {fault}, which TSV cannot hold"
-                    raise ValueError(f"{fault}; write .csv or .jsonl instead")
             try:
                 lines.append(row_line(row).encode())
             except TypeError as error:

@@ -5,7 +5,6 @@ when scoring fails.
 """
 
 import inspect
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import evaluate
 
 from mars_score.data.checking import Where, check_rows
 from mars_score.data.frames import entries_of
+from mars_score.locks import ForkSafeLock
 from mars_score.models.loading import free_models
 from mars_score.results import MarsResult
 from mars_score.rows import Row
@@ -70,7 +70,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
                 "num_process must be 1: rows are not gathered from several processes; use mars score --workers N, "
                 "Ray, or mars_score.integrations.distributed, trainer or torchmetrics"
             )
-        self._turn = threading.RLock()
+        self._turn = ForkSafeLock()
         self._batches: list[_Batch] = []
         self._options = {name: value for name, value in arguments.items() if name not in _EVALUATE_ARGUMENTS}
         if config_name not in (None, "default"):
@@ -93,7 +93,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._turn = threading.RLock()
+        self._turn = ForkSafeLock()
 
     @cached_property
     def _settings(self) -> Settings:
@@ -170,6 +170,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         free_models()
 
     def _add(self, columns: Mapping[str, Any], first_row: int = 0) -> None:
+        if columns["contexts"] is None and columns["references"] is not None and self._settings.use_context:
+            raise ValueError(
+                "contexts are missing: rows that are added are checked at once, by the settings of evaluate.load; "
+                "add them with contexts, or pass use_context=False to evaluate.load"
+            )
         with self._turn:
             self._batches.append(_read(columns, self._settings, first_row))
 

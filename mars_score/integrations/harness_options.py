@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mars_score.data.checking import Where, index_in
+from mars_score.data.checking import Where
+from mars_score.data.forms import with_question
+from mars_score.data.names import find_question, names_passages
+from mars_score.errors import index_in
 from mars_score.judging import Gate, JudgeResult, judge_by
 from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
@@ -35,7 +38,8 @@ class HarnessOptions(NamedTuple):
                 f"{where} has no {self.context!r}; set `context:` to the field that holds the context, or "
                 "`use_context: false` to score without"
             )
-        return fields[self.context]
+        question = find_question(fields) if names_passages(self.context) else None
+        return with_question(self.context, fields[self.context], None if question is None else fields[question])
 
     def judge(
         self, output: str, reference: Any, fields: Mapping[str, Any], *, where: str, gate: Gate | None = None

@@ -60,8 +60,8 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
     def _example(self, doc: Mapping[str, Any], name: str = "a document") -> Example:
         field, name = self._options.context, f"{name} of task {self.config.task}"
         where = {
-            "references": f"the target of {name}".format,
-            "contexts": f"the context ({field}) of {name}".format,
+            "references": lambda _: f"the target of {name}",
+            "contexts": lambda _: f"the context ({field}) of {name}",
         }
         context = apply_template(field, doc) if "{" in field else self._options.find_context(doc, name)
         [example] = self._options.check([self.doc_to_target(doc)], [context], where)

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.checking import Where, check_candidates, index_in
+from mars_score.data.checking import Where, check_candidates
+from mars_score.errors import index_in
 from mars_score.integrations.distributed import score_once
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -117,6 +118,6 @@ class MarsScore(Metric):
         faithfulness = result.faithfulness
         return {
             "mars": result.score,
-            "contradicted": sum(bool(score.verdicts) for score in result.row_scores) / len(rows),
+            "contradicted": sum(bool(score.contradicted) for score in result.row_scores) / len(rows),
             "faithfulness": math.nan if faithfulness is None else faithfulness,
         }

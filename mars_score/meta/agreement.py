@@ -13,6 +13,7 @@ import numpy as np
 from mars_score.meta.metrics.base import Metric, extra_meta
 from mars_score.meta.sets import RatedSet, SingleRatings
 from mars_score.rows import Row
+from mars_score.sentences import sentences
 from mars_score.stats.correlation import (
     Coefficient,
     CorrelationTest,
@@ -25,7 +26,6 @@ from mars_score.stats.correlation import (
     correlation,
 )
 from mars_score.stats.resampling import Floats, Interval
-from mars_score.text import sentences
 
 MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5  # A mean over the same words in another order differs by less than this share, by rounding.

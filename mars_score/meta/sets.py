@@ -116,7 +116,7 @@ def read_rated_set(
         Path(path).stem,
         rows,
         ratings,
-        groups or [hashlib.sha256(repr((row.references, row.context)).encode()).hexdigest() for row in rows],
+        groups or [hashlib.sha256(repr((row.references, row.prompt)).encode()).hexdigest() for row in rows],
         systems or [""] * len(rows),
         _labels(file, columns, "id") or [str(number) for number in range(1, len(rows) + 1)],
         corpus=tuple(dict.fromkeys(text for row in rows for text in row.references)),

@@ -43,7 +43,7 @@ class PaperConfig:
     lower_words: bool = option(True, "Lower-case words for IDF and for the words shared with the context.")
     strip_urls_hashtags: bool = option(
         True,
-        "Remove URLs and hashtags from candidate and references; from none if one would have no word left.",
+        "Remove URLs and hashtags from candidate and references; a text that would have no word left stays.",
     )
     # Infilling (section 2.2, Appendix B).
     sigma: int = option(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0)

@@ -3,12 +3,13 @@
     score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - .5 F)
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
-S: token recall of the best sample, beyond R. P: share of repeated words. E: mean probability that the context of a
-summary supports a sentence, 0 for one that is contradicted. F: share of sentences that the context of a summary,
-or a reference, contradicts, but 0 for a summary whose context is one sentence;
-:mod:`mars_score.variants.judgements.nli_judge` says when an NLI model is believed. The weights w, v and l grow with the mean
-length n of the references; `fast` has l = 0. Only summaries have s. Nothing here runs a model:
-:mod:`mars_score.variants.plus_variant` asks the models for the features.
+S: token recall of the best sample, beyond R. P: share of repeated words, beyond that of the references. E: mean
+probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of sentences
+that the context of a summary, or a reference, contradicts. The weights w, v and l grow with the mean length n of
+the references; `fast` has l = 0. Only summaries have s.
+
+Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features, and
+:mod:`mars_score.variants.judgements.nli_judge` says who is judged by the NLI model, and what follows.
 """
 
 import math
@@ -19,8 +20,8 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic.dataclasses import dataclass
 
 from mars_score.options import STRICT, option
-from mars_score.rows import Judgement, LogProbability, Row, Term, Verdict, weighted_sum
-from mars_score.text import copied_share, plain_words, repeated_share, sentences, split_words
+from mars_score.rows import LogProbability, Row, Term, weighted_sum
+from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
 class TermText(NamedTuple):
@@ -69,7 +70,9 @@ class PlusConfig:
     context_weight: float = option(0.5, "Largest weight w of the context, for long references.", 0, 1)
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
-    repetition_penalty: float = option(0.3, "Loss of a candidate that only repeats words.", 0, 10)
+    repetition_penalty: float = option(
+        0.3, "Loss of a candidate that only repeats words, as no reference does.", 0, 10
+    )
     support_weight: float = option(0.2, "Largest weight s of the support by the context, in a summary.", 0, 10)
     contradiction_penalty: float = option(
         0.5,
@@ -128,27 +131,22 @@ class Features(NamedTuple):
     context_cosine: float | None = None  # with the nearest window of the context
     reference_context_cosine: float = 0.0  # mean over references, each with its nearest window
     log_p: LogProbability | None = None
-    judgements: Sequence[Judgement] = ()  # of each sentence: by the context in a summary, else by the references
-    verdicts: Sequence[Verdict] = ()  # on sentences that are contradicted
-    belief: float = 1.0  # share of its weight that support gets, by the NLI model
-
-
-JUDGED_TERMS = frozenset({"support", "contradiction"})  # terms that need an NLI model
+    support: float | None = None  # mean probability that the context says a sentence
+    support_reliability: float = 1.0  # factor of the weight of support, by the NLI model
+    contradicted_share: float | None = None  # of the sentences
 
 
 def term_names(row: Row, config: PlusConfig) -> frozenset[str]:
-    """Return the names of a row's terms, without those of weight 0; a blank candidate has none."""
+    """Return the names of a row's terms by texts and language model, without those of weight 0.
+
+    A blank candidate has none. Which rows have terms by the NLI model is said by their features.
+    """
     names = {
         "references": bool(row.references),
         "context": bool(row.context) and config.context_weight > 0,
         "samples": bool(row.samples) and config.sample_weight > 0,
         "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # Likely replies are the dull ones.
         "repetition": config.repetition_penalty > 0,
-        "support": config.support_weight > 0 and row.task == "summary" and bool(row.context),
-        # Many replies are good, and a record and its verbalisation differ in form too much for an NLI model.
-        "contradiction": config.contradiction_penalty > 0
-        and bool(row.context if row.task == "summary" else row.references)
-        and row.task not in ("dialogue", "data"),
     }
     if row.task == "data" and names["references"] and names["context"]:
         names |= {"sentences": True, "context": False}  # A record gives the content, but not the words.
@@ -171,7 +169,8 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     if "references" in names:
         terms.append(Term("references", recall, 1 - w))
     if "sentences" in names:
-        terms.append(Term("sentences", max(features.reference_cosines), w))
+        value = aggregate(features.reference_cosines, config.reference_aggregation)
+        terms.append(Term("sentences", value, w))
     if "context" in names:
         assert features.context_cosine is not None
         terms.append(Term("context", features.context_cosine, w))
@@ -187,24 +186,13 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
         )
     if "repetition" in names:
         terms.append(Term("repetition", repetition(row, config), -config.repetition_penalty))
-    if "support" in names:
-        contradicted = {verdict.sentence for verdict in features.verdicts}
-        entailed = [
-            0.0 if judgement.sentence in contradicted else judgement.entailment.entailment
-            for judgement in features.judgements
-        ]
-        terms.append(Term("support", mean(entailed) if entailed else 0.0, config.support_weight * features.belief))
-    if "contradiction" in names:
-        denied = len(features.verdicts) / max(1, len(features.judgements))
-        if denied and has_one_sentence(row):
-            denied = 0.0  # It has lost its support, and half of the score would be too much.
-        terms.append(Term("contradiction", denied, -config.contradiction_penalty * max(0.0, weighted_sum(terms))))
+    if features.support is not None and config.support_weight:
+        weight = config.support_weight * features.support_reliability
+        terms.append(Term("support", features.support, weight))
+    if features.contradicted_share is not None and config.contradiction_penalty:
+        weight = -config.contradiction_penalty * max(0.0, weighted_sum(terms))
+        terms.append(Term("contradiction", features.contradicted_share, weight))
     return tuple(terms)
-
-
-def has_one_sentence(row: Row) -> bool:
-    """Tell whether the context of a summary is one sentence (why that matters: research/entailment/measure.md)."""
-    return row.task == "summary" and len(sentences(row.context)) == 1
 
 
 def context_share(n: float, reference_context_cosine: float, config: PlusConfig) -> float:
@@ -225,8 +213,14 @@ def aggregate(values: Sequence[float], how: Literal["max", "mean"]) -> float:
 
 
 def repetition(row: Row, config: PlusConfig) -> float:
+    """Return the share of repeated words, beyond that of the reference with the largest."""
+    shares = [_repetition(text, row, config) for text in (row.candidate, *row.references)]
+    return max(0.0, shares[0] - max(shares[1:], default=0.0))
+
+
+def _repetition(text: str, row: Row, config: PlusConfig) -> float:
     """Return the share of words that are repeated or, in a dialogue with references, copied from the context."""
-    share = repeated_share(row.candidate, config.word_letters, config.repetition_words)
-    if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= config.copied_words:
-        share = min(1.0, share + copied_share(row.candidate, row.context, config.copied_words))
+    share = repeated_share(text, config.word_letters, config.repetition_words)
+    if row.task == "dialogue" and row.references and len(plain_words(text)) >= config.copied_words:
+        share = min(1.0, share + copied_share(text, row.context, config.copied_words))
     return share

@@ -179,7 +179,10 @@ class SentenceEncoder:
         if not getattr(self._tokenizer, "is_fast", False):
             return [[] for _ in texts]
         limit = {} if self._window is None else {"truncation": True, "max_length": self._window}
-        encoded = self._tokenizer([self._prompt + text for text in texts], return_offsets_mapping=True, **limit)
+        with exclusive(self.model):  # Calls with other options change the tokenizer.
+            encoded = self._tokenizer(
+                [self._prompt + text for text in texts], return_offsets_mapping=True, **limit
+            )
         shift = len(self._prompt)
         return [
             [(max(start - shift, 0), max(end - shift, 0)) for start, end in spans[self._text_tokens(ids)]]

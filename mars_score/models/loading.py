@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.locks import ForkSafeLock
 from mars_score.models.running import number_type, ordinary_mode, pick_device
 from mars_score.models.sources import Difference, ReadyMade, Source, locate
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mars_score.presets import ModelSettings
 
 # Only one thread loads, so that a model is loaded once; transformers' lazy imports fail in two threads at once.
-loading_lock = threading.RLock()
+loading_lock = ForkSafeLock()
 NLI_LABELS = ("contradiction", "entailment", "neutral")  # Classes of the NLI models that ship, in order.
 _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",

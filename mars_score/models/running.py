@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from mars_score.cache import ResultStore
+from mars_score.locks import ForkSafeLock
 from mars_score.progress import Progress
 
 if TYPE_CHECKING:
@@ -163,15 +163,12 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
         yield
 
 
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # A lock for each model in use.
-_locks_lock = threading.Lock()
+_locks: WeakKeyDictionary[Any, ForkSafeLock] = WeakKeyDictionary()  # A lock for each model in use.
+_locks_lock = ForkSafeLock()
 
 
 def _after_fork() -> None:
-    """Forget the locks of threads that do not exist in a forked process, and compute with one thread."""
-    global _locks_lock
-    _locks_lock = threading.Lock()
-    _locks.clear()
+    """Compute with one thread."""
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
@@ -191,7 +188,7 @@ def exclusive(model: Any) -> Iterator[None]:
     import torch
 
     with _locks_lock:
-        lock = _locks.setdefault(model, threading.RLock())
+        lock = _locks.setdefault(model, ForkSafeLock())
     with lock:
         modules = model.modules() if isinstance(model, torch.nn.Module) else ()
         training = [module for module in modules if module.training]
@@ -212,7 +209,7 @@ def set_passive_omp_wait() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-_limiting_blas = threading.Lock()
+_limiting_blas = ForkSafeLock()
 
 
 @contextmanager

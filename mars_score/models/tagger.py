@@ -1,17 +1,18 @@
 """Split texts into words with part-of-speech tags by spaCy, which is imported when it is first needed."""
 
 import sys
-import threading
 from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
 from mars_score.language import ENGLISH, blank_pipeline, find_pipeline, language_code
-from mars_score.text import TaggedWord, leave_long_runs_whole
+from mars_score.locks import ForkSafeLock
+from mars_score.text import TaggedWord
 
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed.
+_LONGEST_RUN = 1000  # A longer run of characters without spaces is one token: spaCy's rules take quadratic time.
 _BATCH_SIZE = 64  # Number of texts that are tagged together. Tags do not depend on it.
-_loading_or_using = threading.RLock()  # Threads share pipelines, and spaCy does not promise that this is safe.
+_loading_or_using = ForkSafeLock()  # Threads share pipelines, and spaCy does not promise that this is safe.
 
 
 class Tagger:
@@ -80,5 +81,11 @@ def _load(installed: tuple[str, str] | None, code: str) -> Any:
     # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
     pipeline.max_length = sys.maxsize
     if hasattr(pipeline.tokenizer, "token_match"):  # Tokenizers that split by character have none.
-        leave_long_runs_whole(pipeline.tokenizer)
+        _leave_long_runs_whole(pipeline.tokenizer)
     return pipeline
+
+
+def _leave_long_runs_whole(tokenizer: Any) -> None:
+    """Make a spaCy tokenizer take a run of over :data:`_LONGEST_RUN` characters for one token."""
+    token_match = tokenizer.token_match
+    tokenizer.token_match = lambda run: len(run) > _LONGEST_RUN or bool(token_match and token_match(run))

@@ -44,11 +44,11 @@ class PaperVariant(Variant):
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
         """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
-        pairs = [(row.context, reference) for row in rows if row.candidate for reference in row.references]
+        pairs = [(row.prompt, reference) for row in rows if row.candidate for reference in row.references]
         corpus = [reference for row in rows for reference in row.references]
         augmented = self._augment(pairs, corpus, calls, idf)
         compared = [
-            [augmented[row.context, reference] for reference in row.references] if row.candidate else []
+            [augmented[row.prompt, reference] for reference in row.references] if row.candidate else []
             for row in rows
         ]
         encodings = calls.encode(
@@ -66,7 +66,7 @@ class PaperVariant(Variant):
         self, examples: Sequence[Example], calls: ModelCalls, idf: Idf | None = None
     ) -> list[list[AugmentedReference]]:
         """Augment the references of each example (sections 2.1 and 2.2)."""
-        pairs = [[(example.context, reference) for reference in example.references] for example in examples]
+        pairs = [[(example.prompt, reference) for reference in example.references] for example in examples]
         corpus = [reference for example in examples for reference in example.references]
         augmented = self._augment(chain.from_iterable(pairs), corpus, calls, idf)
         return [[augmented[pair] for pair in example_pairs] for example_pairs in pairs]
@@ -123,7 +123,9 @@ class PaperVariant(Variant):
         infills = [text for of_one in texts for text in of_one[1:]]
         notices = encoding_notices([*human, *infills], len(human))
         notices = notices.union(*(reference.notices for reference in references))
-        return RowScore(weighted_sum(terms), terms, scores, notices=notices, aspects=Aspects.of(terms))
+        return RowScore(
+            weighted_sum(terms), terms, scores, notices=notices, aspects=Aspects.of(terms), unchecked="not judged with these settings"
+        )
 
 
 def _join_infills(

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.errors import Notice
-from mars_score.metrics.plus import JUDGED_TERMS, Features, PlusConfig, plus, term_names
+from mars_score.metrics.plus import Features, PlusConfig, plus, term_names
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import (
     Aspects,
     AugmentedReference,
-    Judgement,
     LogProbability,
     ReferenceScore,
     Row,
@@ -22,19 +21,8 @@ from mars_score.rows import (
     SampleScore,
     weighted_sum,
 )
-from mars_score.text import is_english, windows
-from mars_score.variants.judgements.nli_judge import (
-    SHIPPED,
-    Reliability,
-    believed_terms,
-    is_checked,
-    is_close,
-    judge,
-    judged_sentences,
-    reliability_of,
-    unsupported_in,
-    verdicts_on,
-)
+from mars_score.text import windows
+from mars_score.variants.judgements.nli_judge import Conclusion, NliJudge
 from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
@@ -55,7 +43,7 @@ class PlusVariant(Variant):
         """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
         scores = []
         for start in range(0, len(rows), CHUNK_SIZE):
-            plans = [plan_row(row, self.config, calls) for row in rows[start : start + CHUNK_SIZE]]
+            plans = [plan_row(row, self.config) for row in rows[start : start + CHUNK_SIZE]]
             outputs = ask_models(plans, self.config, calls)
             with one_blas_thread():
                 scores += [self._row_score(plan, outputs) for plan in plans]
@@ -64,37 +52,29 @@ class PlusVariant(Variant):
     def _row_score(self, plan: Plan, outputs: Outputs) -> RowScore:
         row = plan.row
         if not row.candidate:
-            return RowScore(0.0)
+            return RowScore(0.0, unchecked="blank candidate")
         features = make_features(plan, outputs)
         terms = plus(features, self.config)
         references = [
             ReferenceScore(AugmentedReference(text), (recall,), recall)
             for text, recall in zip(row.references, features.recalls, strict=True)
         ]
+        conclusion = outputs.conclusions[row]
+        is_cut = features.log_p is not None and features.log_p.truncated
+        encodings = [outputs.encodings[text] for text in plan.texts]
         return RowScore(
             weighted_sum(terms),
             terms,
             tuple(references),
             tuple(map(SampleScore, row.samples, features.sample_recalls)),
-            self._notices(plan, features, [outputs.encodings[text] for text in plan.texts]),
+            conclusion.notices
+            | raised({Notice.CONTEXT_CUT: is_cut})
+            | encoding_notices(encodings, 1 + len(row.references)),
             Aspects.of(terms, features.log_p),
-            tuple(features.verdicts),
-            tuple(
-                unsupported_in(features.judgements)
-                if "support" in plan.terms and plan.reliability.by_context
-                else ()
-            ),
+            conclusion.contradicted,
+            conclusion.unsupported,
+            conclusion.unchecked,
         )
-
-    def _notices(self, plan: Plan, features: Features, encodings: Sequence[Encoding]) -> frozenset[Notice]:
-        row, most = plan.row, self.config.max_sentences
-        flags = {
-            Notice.CONTEXT_CUT: features.log_p is not None and features.log_p.truncated,
-            Notice.NOT_ENGLISH: plan.is_unread,
-            Notice.SENTENCES_CUT: len(features.judgements) == most < len(judged_sentences(row.candidate)),
-            Notice.CONTRADICTED: bool(features.verdicts),
-        }
-        return raised(flags) | encoding_notices(encodings, 1 + len(row.references))
 
 
 class Plan(NamedTuple):
@@ -102,16 +82,12 @@ class Plan(NamedTuple):
 
     Attributes:
         row: prepared.
-        terms: names of its terms.
-        reliability: of the NLI model.
-        is_unread: whether terms are left out as the NLI model does not know the row's language.
+        terms: names of its terms, but for those by the NLI model.
         windows: of the context, where that is a term.
     """
 
     row: Row
     terms: frozenset[str]
-    reliability: Reliability
-    is_unread: bool
     windows: Sequence[str]
 
     @property
@@ -127,31 +103,23 @@ class Outputs(NamedTuple):
         encodings: of candidates, references and samples.
         recalls: by candidate and text the token recall of the text.
         windows: of each context the vectors of its windows, (windows, dimensions).
-        log_p: of (context, candidate).
-        judgements: of each row that is judged.
+        log_p: of (prompt, candidate).
+        conclusions: what follows for each row from the judgements of the NLI model.
+        support_reliability: of that model.
     """
 
     encodings: Mapping[str, Encoding]
     recalls: Mapping[tuple[str, str], float]
     windows: Mapping[str, NDArray[Any]]
     log_p: Mapping[tuple[str, str], LogProbability]
-    judgements: Mapping[Row, Sequence[Judgement]]
+    conclusions: Mapping[Row, Conclusion]
+    support_reliability: float
 
 
-def plan_row(row: Row, config: PlusConfig, calls: ModelCalls) -> Plan:
+def plan_row(row: Row, config: PlusConfig) -> Plan:
     """Decide what the score of a row needs."""
-    model = calls.models.entailment_model
-    reliability, is_unread = reliability_of(model), False
-    terms = believed_terms(row, term_names(row, config), reliability)
-    if not terms.isdisjoint(JUDGED_TERMS) and model in SHIPPED:
-        # Shipped NLI models know English alone; data records are not used to find the language.
-        text = " ".join([*row.references, *([row.context] if row.task != "data" else [])])
-        if not is_english(text):
-            terms -= JUDGED_TERMS
-            # A text without letters, such as a number, is of no language; that needs no notice.
-            is_unread = any(map(str.isalpha, text))
-    parts = windows(row.context, config.window_words) if "context" in terms else ()
-    return Plan(row, terms, reliability, is_unread, parts)
+    terms = term_names(row, config)
+    return Plan(row, terms, windows(row.context, config.window_words) if "context" in terms else ())
 
 
 def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> Outputs:
@@ -164,27 +132,24 @@ def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> 
     encodings = calls.encode((text for plan in plans for text in plan.texts), tokens=True)
     by_context = {plan.row.context: plan.windows for plan in plans if plan.windows}
     vectors = calls.encode(part for parts in by_context.values() for part in parts)
-    likely = [(plan.row.context, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
+    likely = [(plan.row.prompt, plan.row.candidate) for plan in plans if "likelihood" in plan.terms]
     log_p = calls.log_probability(likely, config.max_context_tokens)
     recalls = token_recalls(plans, encodings)
-    judged = {}
-    for plan in (plan for plan in plans if not plan.terms.isdisjoint(JUDGED_TERMS)):
-        near = "contradiction" in plan.terms and is_close(plan.row, recalls)
-        is_summary = plan.row.task == "summary"
-        if near or "support" in plan.terms or (is_summary and plan.reliability.by_context):
-            judged[plan.row] = near
+    judge = NliJudge(calls.models.entailment_model, config)
+    questions = [judge.asks(plan.row, recalls) for plan in plans]
     return Outputs(
         encodings,
         recalls,
         {context: np.stack([vectors[part].vector for part in parts]) for context, parts in by_context.items()},
         log_p,
-        judge(judged, config, calls),
+        judge.conclude(questions, judge.judge(questions, calls)),
+        judge.reliability.support,
     )
 
 
 def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[Features]:
     """Compute the features of prepared rows, none of which has a blank candidate."""
-    plans = [plan_row(row, config, calls) for row in rows]
+    plans = [plan_row(row, config) for row in rows]
     outputs = ask_models(plans, config, calls)
     with one_blas_thread():
         return [make_features(plan, outputs) for plan in plans]
@@ -193,9 +158,6 @@ def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> l
 def make_features(plan: Plan, outputs: Outputs) -> Features:
     """Take the features of a row, whose candidate is not blank, from the model outputs."""
     row, terms, vectors = plan.row, plan.terms, outputs.encodings
-    judgements = outputs.judgements.get(row, ())
-    if not is_checked(row, judgements, plan.reliability):
-        terms -= {"contradiction"}
 
     def context_cosine(text: str) -> float:
         return float((outputs.windows[row.context] @ vectors[text].vector).max())
@@ -215,10 +177,10 @@ def make_features(plan: Plan, outputs: Outputs) -> Features:
         else [],
         context_cosine=context_cosine(row.candidate) if has_context else None,
         reference_context_cosine=sum(near) / len(near) if near else 0.0,
-        log_p=outputs.log_p[row.context, row.candidate] if "likelihood" in terms else None,
-        judgements=judgements,
-        verdicts=verdicts_on(row.task, judgements, plan.reliability) if "contradiction" in terms else (),
-        belief=plan.reliability.support,
+        log_p=outputs.log_p[row.prompt, row.candidate] if "likelihood" in terms else None,
+        support=outputs.conclusions[row].support,
+        support_reliability=outputs.support_reliability,
+        contradicted_share=outputs.conclusions[row].contradicted_share,
     )
 
 

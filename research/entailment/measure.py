@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from mars_score import MarsScorer
-from mars_score.metrics.plus import JUDGED_TERMS, PlusConfig
+from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Entailment, Row, RowScore, weighted_sum
 from mars_score.text import normalise
-from mars_score.variants.judgements.nli_judge import Reliability, is_close, judge, unsupported_in, verdicts_on
+from mars_score.variants.judgements.nli_judge import NliJudge, Question, Reliability
 from mars_score.variants.plus_variant import plan_row, token_recalls
 from research.agreement import drawn
 from research.entailment.surface import LEARNED, MEASURED
@@ -144,21 +144,22 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     """Judge the hypotheses of pairs as candidates with their premise as context, or as reference."""
     rows = [_row(pair, by) for pair in pairs]
     config, calls = PlusConfig(), scorer.calls
-    close = dict.fromkeys(rows, True)
-    if by == "reference":
-        plans = [plan_row(row, config, calls) for row in close]
-        recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
-        close = {row: is_close(row, recalls) for row in close}
-    judged = judge(dict.fromkeys(rows, False), config, calls)
+    judge = NliJudge(calls.models.entailment_model, config)
+    judge.reliability = BELIEVED
+    plans = [plan_row(row, config) for row in dict.fromkeys(rows)]
+    recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
+    judged = judge.judge([Question(plan.row, by == "context", by == "reference") for plan in plans], calls)
+    conclusions = judge.conclude([judge.asks(plan.row, recalls) for plan in plans], judged)
     shares, margins, contradicted, unsupported = [], [], [], []
     for row in rows:
         found = [judgement.entailment for judgement in judged[row]] or [Entailment(0.0, 0.0)]
+        conclusion = conclusions[row]
         both = np.array([[one.contradiction, one.entailment] for one in found])
         mean = both.mean(axis=0)
         shares.append([*mean, 1 - mean.sum()])
         margins.append((both[:, 1] - both[:, 0]).min())
-        contradicted.append(close[row] and bool(verdicts_on(row.task, judged[row], BELIEVED)))
-        unsupported.append(bool(unsupported_in(judged[row])))
+        contradicted.append(bool(conclusion.contradicted))
+        unsupported.append(bool(conclusion.unsupported))
     columns = map(np.array, (shares, margins, contradicted, unsupported))
     return Measured(list(pairs), *columns)
 
@@ -201,9 +202,9 @@ def accused(path: Path, rows: int, scorer: MarsScorer) -> dict[str, int]:
     for part, third in thirds.items():
         of_part = [score for score, is_in in zip(scores, third, strict=True) if is_in]
         counts[part] = len(of_part)
-        counts[f"{part} accused"] = sum(bool(score.verdicts) for score in of_part)
+        counts[f"{part} accused"] = sum(bool(score.contradicted) for score in of_part)
         if any(row.task == "summary" for row in rated.rows):
-            counts[f"{part} unsupported"] = sum(bool(score.without_support) for score in of_part)
+            counts[f"{part} unsupported"] = sum(bool(score.unsupported) for score in of_part)
     return counts
 
 
@@ -222,7 +223,7 @@ def surface(scorer: MarsScorer) -> dict[str, Any]:
             changed = [replace(row, candidate=normalise(change(row.candidate, rng))) for row in rows]
             scores = scorer.score_rows(changed).row_scores
             found[f"{kind} ({task})"] = {
-                "accused": sum(bool(row.verdicts) for row in scores),
+                "accused": sum(bool(row.contradicted) for row in scores),
                 "loss": fmean(row.score for row in before) - fmean(row.score for row in scores),
                 "judged": fmean(map(_judged, before)) - fmean(map(_judged, scores)),
             }
@@ -230,7 +231,7 @@ def surface(scorer: MarsScorer) -> dict[str, Any]:
 
 
 def _judged(score: RowScore) -> float:
-    return weighted_sum(term for term in score.terms if term.name in JUDGED_TERMS)
+    return weighted_sum(term for term in score.terms if term.name in ("support", "contradiction"))
 
 
 def ranks(scorer: MarsScorer) -> dict[str, dict[str, int]]:
@@ -244,7 +245,7 @@ def ranks(scorer: MarsScorer) -> dict[str, dict[str, int]]:
             ).row_scores
             for kind in ("paraphrase", "flipped", "other", "reference")
         }
-        counts = {kind: sum(bool(score.verdicts) for score in of_kind) for kind, of_kind in scores.items()}
+        counts = {kind: sum(bool(score.contradicted) for score in of_kind) for kind, of_kind in scores.items()}
         above = zip(scores["paraphrase"], scores["flipped"], strict=True)
         found[task] = {
             "pairs": len(pairs),

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mars_score.text import sentences
-from mars_score.variants.judgements.nli_judge import neighbourhood
+from mars_score.sentences import sentences
+from mars_score.variants.judgements.premises import neighbourhood
 from research.entailment.surface import changed
 
 LABELS = ("contradiction", "entailment", "neutral")  # in the order of the classes

@@ -27,7 +27,7 @@ from torch.nn.functional import logsigmoid
 from torch.utils.data import DataLoader
 
 from mars_score.models.nli import Packed, PrefixClassifier, pack
-from mars_score.text import sentences
+from mars_score.sentences import sentences
 from mars_score.variants.judgements.statements import plain, statement
 from research.entailment.pairs import (
     LABELS,

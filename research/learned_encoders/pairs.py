@@ -23,7 +23,8 @@ from mars_score.models.calls import ModelCalls
 from mars_score.options import read_lines
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
-from mars_score.text import TaggedWord, sentences, split_words
+from mars_score.sentences import sentences
+from mars_score.text import TaggedWord, split_words
 from mars_score.training import Floats
 from mars_score.variants.plus_variant import token_recall, widened_tokens
 

@@ -83,7 +83,7 @@ class OwnMetric(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the object's scores, as floats."""
-        texts = [(row.candidate, row.references, row.context) for row in rows]
+        texts = [(row.candidate, row.references, row.prompt) for row in rows]
         return [float(score) for score in self._scoring.score(texts, corpus)]
 
 
@@ -135,6 +135,7 @@ class MarsVariant(Metric):
             references=row.references if self._uses_references else (),
             samples=row.samples if settings.config.takes_samples else (),
             context=row.context if settings.use_context else "",
+            question=row.question if settings.use_context else "",
         )
         return with_task(counting, settings.task or (row.task if settings.use_context else "text"))
 

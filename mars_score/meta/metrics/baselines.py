@@ -33,7 +33,7 @@ class ContextCosine(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the cosines of sentence vectors."""
-        pairs = [(row.candidate, as_prose(row.context)) for row in rows]
+        pairs = [(row.candidate, as_prose(row.prompt)) for row in rows]
         encodings = self.models.calls.encode([text for pair in pairs if pair[1].strip() for text in pair])
         return [
             float(encodings[candidate].vector @ encodings[context].vector) if context.strip() else 0.0
@@ -55,7 +55,7 @@ class Perplexity(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the perplexities."""
-        pairs = [(row.context, row.candidate) for row in rows]
+        pairs = [(row.prompt, row.candidate) for row in rows]
         # The limit is that of variant "plus", so that its log probabilities come from the cache.
         log_p = self.models.calls.log_probability(pairs, PlusConfig().max_context_tokens)
         return [-math.exp(-getattr(log_p[pair], self.kind)) for pair in pairs]

@@ -19,7 +19,7 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Metric, extra_meta
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode
 from mars_score.rows import Row
-from mars_score.text import sentences
+from mars_score.sentences import sentences
 
 CHUNK_SIZE = 128  # rows whose token vectors are in memory together
 _STEPS = 10_000_000  # of the solver, at most; texts of 500 tokens may take more than its default of 100,000

@@ -1,1 +1,4 @@
-"""Judgements: what is contradicted, supported and unsupported in a candidate, and by what."""
+"""What can be said of each sentence of a candidate: contradicted, supported, unsupported; and by what.
+
+:class:`mars_score.variants.judgements.nli_judge.NliJudge` has all rules of who is judged and what follows.
+"""

@@ -1,49 +1,55 @@
-"""Judgements: what an NLI model says of each sentence of a candidate, and the verdicts that are reliable.
-
-A summary is judged by its context, any other candidate by its references. The premise is the text as a whole where
-it is short enough. Of a longer one, or of several, it is a passage: the sentence that is nearest by the encoder,
-with its neighbours.
-"""
+"""Who is judged by an NLI model, by what, and what follows: all rules are those of :class:`NliJudge`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from mars_score.errors import Notice
+from mars_score.language import ENGLISH, tell_english
 from mars_score.metrics.plus import PlusConfig
+from mars_score.models.tagger import Tagger
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.text import passages_of, plain_words, sentences, split_words
-from mars_score.variants.judgements.statements import is_question, plain, statement, states
+from mars_score.text import passages_of
+from mars_score.variants.judgements.conflicts import find_conflict
+from mars_score.variants.judgements.facts import missing_facts
+from mars_score.variants.judgements.premises import choose_premises
+from mars_score.variants.judgements.quantities import in_notation_of
+from mars_score.variants.judgements.spelling import corrected, leniently_corrected
+from mars_score.variants.judgements.statements import (
+    Kind,
+    Statement,
+    marks_of,
+    plain,
+    statement,
+    statements_of,
+    states,
+)
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
-    from mars_score.models.encoder import Encoding
 
-Passage = list[str]  # its sentences
-# Token recall from which a candidate says nearly all of a reference: only then can it contradict it. A text that
-# says something else is none, even where an NLI model takes it for one (research/entailment/measure.md).
-CLOSE_RECALL = 0.75
-CERTAIN = 0.9  # A verdict needs this probability of a contradiction: eight of ten are then right (the same page).
-# A sentence of a summary that the context entails with a lower probability is told as unsupported: of such ones
-# eight of ten are, by a context of any length (the same page). No score depends on it.
-UNSUPPORTED = 0.05
-# A single text of at most this many times the words of a passage is read whole: then a model is more often right
-# than by a passage of it. Of longer texts a passage is better (the same page).
-WHOLE = 1.5
-POSSIBLE = 0.2  # Of a summary close to a reference both are asked: one is certain, the other gives it this much.
+# Below this token recall a candidate is not judged by the reference: it says something else, which is no
+# contradiction, even where an NLI model takes it for one (research/entailment/measure.md).
+MIN_RECALL = 0.75
+MIN_CONTRADICTION = 0.9  # A verdict needs this probability: eight of ten are then right (the same page).
+# Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
+# out, and gives the contradiction at least this probability.
+MIN_SECOND_OPINION = 0.2
+# A sentence of a summary that the context entails with a lower probability is unsupported: of such ones eight of
+# ten are, by a context of any length (the same page). No score depends on it.
+MAX_ENTAILMENT = 0.05
+MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
 
-
-# What can be believed
+NOT_BY_CONTEXT = "this preset cannot judge summaries by their context"  # why a row is unchecked
 
 
 class Reliability(NamedTuple):
     """What can be believed of an NLI model's judgements.
 
     Attributes:
-        support: share of the weight of support that its judgements by a context get.
+        support: factor of the weight of support, 0 to 1.
         by_context: whether it can be certain that the context contradicts a sentence of a summary.
         by_reference: whether it can be certain that a close reference contradicts a sentence.
     """
@@ -65,154 +71,320 @@ def reliability_of(model: object) -> Reliability:
     return SHIPPED.get(model, Reliability()) if isinstance(model, str) else Reliability()
 
 
-def believed_terms(row: Row, terms: frozenset[str], known: Reliability) -> frozenset[str]:
-    """Leave out the terms for which an NLI model cannot be believed."""
-    by_reference = known.by_reference and bool(row.references)
-    is_believed = {
-        "support": known.support > 0,
-        "contradiction": by_reference or (known.by_context and row.task == "summary"),
-    }
-    return frozenset(name for name in terms if is_believed.get(name, True))
+class Question(NamedTuple):
+    """What an NLI model is asked about a row.
+
+    Attributes:
+        row: prepared.
+        by_context: whether its sentences are judged by the context.
+        by_reference: whether they are judged by the references.
+        unchecked: why no contradiction can be told; "" if it can.
+        notices: on the row.
+    """
+
+    row: Row
+    by_context: bool = False
+    by_reference: bool = False
+    unchecked: str = ""
+    notices: frozenset[Notice] = frozenset()
 
 
-def is_checked(row: Row, judgements: Sequence[Judgement], known: Reliability) -> bool:
-    """Tell whether verdicts on a row are believed: on a summary far from all references only by its context."""
-    return row.task != "summary" or known.by_context or any(one.by_reference for one in judgements)
+class Conclusion(NamedTuple):
+    """What follows from the judgements on a row.
+
+    Attributes:
+        support: mean probability that the context says a statement, 0 for a contradicted one; None: not known.
+        contradicted_share: of the statements, as it counts in the score; None: not known.
+        contradicted: verdicts on contradicted sentences.
+        unsupported: sentences of a summary that its context does not say; some are contradicted as well.
+        unchecked: why no contradiction can be told; "" if it can.
+        notices: on the row.
+    """
+
+    support: float | None = None
+    contradicted_share: float | None = None
+    contradicted: tuple[Verdict, ...] = ()
+    unsupported: tuple[Verdict, ...] = ()
+    unchecked: str = ""
+    notices: frozenset[Notice] = frozenset()
 
 
-def is_close(row: Row, recalls: Mapping[tuple[str, str], float]) -> bool:
-    """Tell whether a candidate says nearly all of a reference; ``recalls``: token recall by candidate and text."""
-    return any(recalls[row.candidate, text] >= CLOSE_RECALL for text in row.references)
+class NliJudge:
+    """Judges the sentences of candidates by an NLI model.
 
-
-def verdicts_on(task: str, judgements: Sequence[Judgement], known: Reliability) -> list[Verdict]:
-    """Return the verdicts on the sentences of a row with a term "contradiction"; there is none on a question."""
-    told = (_verdict(judgement, task, known) for judgement in judgements)
-    return [verdict for verdict in told if verdict and not is_question(statement(verdict.sentence))]
-
-
-def unsupported_in(judgements: Sequence[Judgement]) -> list[Verdict]:
-    """Return the sentences of a summary that its context does not say; a question says nothing."""
-    return [
-        Verdict(sentence, entailment.entailment, premise, "context")
-        for sentence, premise, entailment, _ in judgements
-        if entailment.entailment < UNSUPPORTED and not is_question(statement(sentence))
-    ]
-
-
-def _verdict(judgement: Judgement, task: str, known: Reliability) -> Verdict | None:
-    """Return the verdict on a sentence that is certainly contradicted, by the surer of two premises; else None."""
-    asked = {"context" if task == "summary" else "reference": judgement}
-    if judgement.by_reference:
-        asked["reference"] = judgement.by_reference
-    probabilities = {source: one.entailment.contradiction for source, one in asked.items()}
-    believed = {"context": known.by_context, "reference": known.by_reference}
-    certain = [source for source in asked if believed[source] and probabilities[source] >= CERTAIN]
-    if not certain or min(probabilities.values()) < POSSIBLE:
-        return None
-    source = max(certain, key=lambda source: probabilities[source])
-    return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source)
-
-
-# Judgements
-
-
-def judge(rows: Mapping[Row, bool], config: PlusConfig, calls: ModelCalls) -> dict[Row, list[Judgement]]:
-    """Judge the first sentences of candidates: of a summary by its context, of others by the references.
+    A summary is judged by its context, and by its references too if it is close to one. A text is judged by its
+    references if it is close to one. Replies and records are not judged: many replies are good, and a record and a
+    text differ in form too much for an NLI model.
 
     Args:
-        rows: prepared, with whether the candidate is close to a reference; a close summary is judged by it, too.
+        model: the NLI model, as in the settings.
         config: settings of the formula.
-        calls: the models.
-
-    Raises:
-        ModelUnavailableError: a model cannot be loaded.
-        UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
     """
-    premises = choose_premises(list(rows), config, calls)
-    close = [row for row, row_is_close in rows.items() if row_is_close and row.task == "summary"]
-    second = dict(
-        zip(close, choose_premises([replace(row, task="text") for row in close], config, calls), strict=True)
-    )
-    read = {
-        (sentence, premise): (plain(premise), statement(sentence))
-        for of_row in [*premises, *second.values()]
-        for sentence, premise in of_row
-    }
-    entailed = calls.entails(pair for pair in read.values() if not states(*pair))
 
-    def judgement(pair: tuple[str, str], by_reference: tuple[str, str] | None = None) -> Judgement:
-        entailment = Entailment(1.0, 0.0) if states(*read[pair]) else entailed[read[pair]]
-        return Judgement(*pair, entailment, judgement(by_reference) if by_reference else None)
+    def __init__(self, model: Any, config: PlusConfig) -> None:
+        self._config = config
+        self.reliability = reliability_of(model)
+        # Without weights for what follows from its judgements, the model is not used.
+        self._is_used = config.support_weight > 0 or config.contradiction_penalty > 0
+        self._knows_english_alone = isinstance(model, str) and model in SHIPPED
 
-    return {
-        row: list(map(judgement, of_row, second.get(row, [None] * len(of_row))))
-        for row, of_row in zip(rows, premises, strict=True)
-    }
+    # Who is judged, and by what
+
+    def asks(self, row: Row, recalls: Mapping[tuple[str, str], float]) -> Question:
+        """Decide what is asked about a row.
+
+        Args:
+            row: prepared.
+            recalls: token recall by candidate and reference.
+        """
+        known = self.reliability
+        if reason := self._why_not(row):
+            return Question(row, unchecked=reason)
+        is_summary = row.task == "summary"
+        if self._knows_english_alone and not _may_be_english(row):
+            return Question(row, unchecked="not English", notices=frozenset({Notice.NOT_ENGLISH}))
+        by_reference = known.by_reference and any(
+            recalls[row.candidate, text] >= MIN_RECALL for text in row.references
+        )
+        by_context = is_summary and (by_reference or known.support > 0 or known.by_context)
+        unchecked = ""
+        if not (by_reference or (is_summary and known.by_context)):
+            unchecked = NOT_BY_CONTEXT if is_summary else "far from its references"
+        return Question(row, by_context, by_reference, unchecked)
+
+    def _why_not(self, row: Row) -> str:
+        """Say why a row is not judged at all; "" if it may be."""
+        if not row.candidate:
+            return "blank candidate"
+        if not self._is_used:
+            return "not judged with these settings"
+        if row.task not in ("summary", "text"):
+            return {"dialogue": "dialogue", "data": "record"}[row.task]
+        if row.task == "summary":
+            return "" if row.context else "no context"
+        if not row.references:
+            return "no reference"
+        return "" if self.reliability.by_reference else "not judged by this NLI model"
+
+    # Judgements
+
+    def judge(self, questions: Sequence[Question], calls: ModelCalls) -> dict[Row, list[Judgement]]:
+        """Judge the first statements of candidates, of a summary by its context, of a text by its references.
+
+        Args:
+            questions: of :meth:`asks`.
+            calls: the models.
+
+        Raises:
+            ModelUnavailableError: a model cannot be loaded.
+            UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
+        """
+        by_context = [one.row for one in questions if one.by_context]
+        by_reference = [one.row for one in questions if one.by_reference]
+        first = self._by(by_context, [tuple(passages_of(row.context)) for row in by_context], calls)
+        second = self._by(by_reference, [row.references for row in by_reference], calls)
+        self._ask_other_references(second, calls)
+        for judgements in (first, second):
+            self._read_leniently(judgements, calls)
+        return {
+            row: [
+                one._replace(by_reference=other)
+                for one, other in zip(first[row], second.get(row, [None] * len(first[row])), strict=True)
+            ]
+            if row in first
+            else second[row]
+            for row in dict.fromkeys([*by_context, *by_reference])
+        }
+
+    def _by(
+        self, rows: Sequence[Row], sources: Sequence[tuple[str, ...]], calls: ModelCalls
+    ) -> dict[Row, list[Judgement]]:
+        """Judge the statements of each row by its source: the nearest passage of these texts."""
+        texts = [
+            [one.sentence for one in self._first_sentences(row) if one.kind is Kind.STATEMENT] for row in rows
+        ]
+        premises = choose_premises(list(zip(texts, sources, strict=True)), self._config.premise_words, calls)
+        pairs = [list(zip(*of_row, strict=True)) for of_row in zip(texts, premises, strict=True)]
+        judgements = _read([pair for of_row in pairs for pair in of_row], calls)
+        return {row: [judgements[pair] for pair in of_row] for row, of_row in zip(rows, pairs, strict=True)}
+
+    def _first_sentences(self, row: Row) -> Sequence[Statement]:
+        return statements_of(row.candidate)[: self._config.max_sentences]
+
+    def _ask_other_references(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
+        """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
+        accused = {
+            (row, number): [([one.sentence], (reference,)) for reference in row.references]
+            for row, number, one in _accused(judgements)
+            if len(row.references) > 1
+        }
+        asked = [one for of_sentence in accused.values() for one in of_sentence]
+        premises = choose_premises(asked, self._config.premise_words, calls)
+        pairs = [(sentence, premise) for ([sentence], _), [premise] in zip(asked, premises, strict=True)]
+        read = _read(pairs, calls)
+        found = iter([read[pair] for pair in pairs])
+        for (row, number), of_sentence in accused.items():
+            best = max((next(found) for _ in of_sentence), key=lambda one: one.entailment.entailment)
+            if best.entailment.entailment >= MIN_ACQUITTAL:
+                judgements[row][number] = best
+
+    def _read_leniently(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
+        """Ask again about contradicted sentences in which a word may be misspelt, with the word that may be meant.
+
+        The contradiction is then as probable as in this reading.
+        """
+        accused = [
+            (row, number, one, leniently_corrected(one.sentence, one.premise))
+            for row, number, one in _accused(judgements)
+        ]
+        accused = [asked for asked in accused if asked[3] != asked[2].sentence]
+        read = _read([(text, one.premise) for _, _, one, text in accused], calls)
+        for row, number, one, text in accused:
+            contradiction = min(one.entailment.contradiction, read[text, one.premise].entailment.contradiction)
+            entailment = one.entailment._replace(contradiction=contradiction)
+            judgements[row][number] = one._replace(entailment=entailment)
+
+    # What follows
+
+    def conclude(
+        self, questions: Sequence[Question], judgements: Mapping[Row, Sequence[Judgement]]
+    ) -> dict[Row, Conclusion]:
+        """Say what follows for each row.
+
+        Args:
+            questions: of :meth:`asks`.
+            judgements: of :meth:`judge`.
+        """
+        sentences = {one: self._checked_for_facts(one) for one in questions}
+        asked = [(statement.text, _sources(one.row)) for one, of_row in sentences.items() for statement in of_row]
+        missing = missing_facts(asked, Tagger(ENGLISH))
+        return {
+            one.row: self._conclude(
+                one,
+                judgements.get(one.row, ()),
+                {sentence: words for sentence in of_row if (words := missing[sentence.text, _sources(one.row)])},
+            )
+            for one, of_row in sentences.items()
+        }
+
+    def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
+        """Return the sentences of which numbers and names are looked up: of summaries and texts of records."""
+        row = question.row
+        if row.task not in ("summary", "data") or not row.context or Notice.NOT_ENGLISH in question.notices:
+            return ()
+        return [one for one in self._first_sentences(row) if one.kind in (Kind.STATEMENT, Kind.FRAGMENT)]
+
+    def _conclude(
+        self, question: Question, judgements: Sequence[Judgement], missing: Mapping[Statement, tuple[str, ...]]
+    ) -> Conclusion:
+        row, known = question.row, self.reliability
+        stated = self._first_sentences(row)
+        judged = dict(zip((one for one in stated if one.kind is Kind.STATEMENT), judgements, strict=False))
+        is_asked = question.by_context or question.by_reference
+        contradicted = tuple(
+            verdict for one in stated if (verdict := self._contradiction(one, judged.get(one), question))
+        )
+        denied = {verdict.number for verdict in contradicted}
+        support = None
+        if question.by_context and known.support > 0 and judged:
+            support = fmean(
+                0.0 if one.number in denied else judgement.entailment.entailment
+                for one, judgement in judged.items()
+            )
+        unchecked = question.unchecked or ("" if judged or contradicted else "nothing is stated")
+        flags = {
+            Notice.SENTENCES_CUT: is_asked and len(stated) < len(statements_of(row.candidate)),
+            Notice.CONTRADICTED: bool(contradicted),
+            Notice.REFUSAL: is_asked and any(one.kind is Kind.REFUSAL for one in stated),
+            Notice.FRAGMENT: is_asked and any(one.kind is Kind.FRAGMENT for one in stated),
+        }
+        return Conclusion(
+            support,
+            None if unchecked else len(contradicted) / max(1, len(stated)),
+            contradicted,
+            self._unsupported(judged if question.by_context else {}, missing),
+            unchecked,
+            question.notices | {notice for notice, flag in flags.items() if flag},
+        )
+
+    def _contradiction(self, one: Statement, judgement: Judgement | None, question: Question) -> Verdict | None:
+        """Return the verdict on a sentence that is contradicted: by a quantity, or by the NLI model."""
+        if one.kind in (Kind.QUESTION, Kind.REFUSAL):
+            return None
+        row = question.row
+        sources = {"context": passages_of(row.context)} if question.by_context else {}
+        if question.by_reference:
+            sources["reference"] = list(row.references)
+        for source, texts in sources.items():
+            if conflict := find_conflict(one.text, texts):
+                return Verdict(one.sentence, None, conflict.premise, source, (conflict.words,), one.number)
+        return self._verdict(judgement, row.task, one.number) if judgement else None
+
+    def _verdict(self, judgement: Judgement, task: str, number: int) -> Verdict | None:
+        """Return the verdict on a sentence that is certainly contradicted, by the surer of two premises."""
+        asked = {"context" if task == "summary" else "reference": judgement}
+        if judgement.by_reference:
+            asked["reference"] = judgement.by_reference
+        probabilities = {source: one.entailment.contradiction for source, one in asked.items()}
+        believed = {"context": self.reliability.by_context, "reference": self.reliability.by_reference}
+        certain = [source for source in asked if believed[source] and probabilities[source] >= MIN_CONTRADICTION]
+        if not certain or min(probabilities.values()) < MIN_SECOND_OPINION:
+            return None
+        source = max(certain, key=lambda source: probabilities[source])
+        return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source, number=number)
+
+    def _unsupported(
+        self, judged: Mapping[Statement, Judgement], missing: Mapping[Statement, tuple[str, ...]]
+    ) -> tuple[Verdict, ...]:
+        """Return the sentences that the context does not entail, or with facts that it does not have."""
+        found = {
+            one: Verdict(one.sentence, None, "", "context", words, one.number) for one, words in missing.items()
+        }
+        for one, judgement in judged.items():
+            probability = judgement.entailment.entailment
+            if self.reliability.by_context and probability < MAX_ENTAILMENT:
+                words = missing.get(one, ())
+                found[one] = Verdict(one.sentence, probability, judgement.premise, "context", words, one.number)
+        return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
 
 
-# Premises
+def _may_be_english(row: Row) -> bool:
+    """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
+    texts = [row.candidate, *row.references, row.question, *passages_of(row.context)]
+    return tell_english([text for text in texts if text]) is not False
 
 
-def choose_premises(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[list[tuple[str, str]]]:
-    """Return the first sentences of each candidate, each with its premise.
+def _sources(row: Row) -> tuple[str, ...]:
+    """Return the texts that have the facts of a row: the context, and the references beside a record."""
+    return (*passages_of(row.context), *(row.references if row.task == "data" else ()))
 
-    Raises:
-        ModelUnavailableError: the encoder is needed and cannot be loaded.
-    """
-    judged = [judged_sentences(row.candidate)[: config.max_sentences] for row in rows]
-    sources = [tuple(passages_of(row.context)) if row.task == "summary" else row.references for row in rows]
-    passages = {texts: [sentences(text) for text in texts if text.strip()] for texts in sources}
-    # Only of these there is a choice: the others are premises as a whole.
-    long_passages = {texts: parts for texts, parts in passages.items() if not _fits(parts, config.premise_words)}
-    texts = [part for parts in long_passages.values() for passage in parts for part in passage]
-    for row_sentences, source in zip(judged, sources, strict=True):
-        texts += row_sentences if source in long_passages else []
-    encodings = calls.encode(texts)
 
-    def premise(sentence: str, source: tuple[str, ...]) -> str:
-        if source in long_passages:
-            return _nearest(sentence, long_passages[source], encodings, config.premise_words)
-        return " ".join(part for passage in passages[source] for part in passage)
-
+def _accused(judgements: Mapping[Row, Sequence[Judgement]]) -> list[tuple[Row, int, Judgement]]:
+    """Return the judgements by which a sentence is contradicted, with the row and the index of each."""
     return [
-        [(text, premise(text, source)) for text in row_sentences]
-        for row_sentences, source in zip(judged, sources, strict=True)
+        (row, number, one)
+        for row, of_row in judgements.items()
+        for number, one in enumerate(of_row)
+        if one.entailment.contradiction >= MIN_CONTRADICTION
     ]
 
 
-def judged_sentences(candidate: str) -> list[str]:
-    """Return the sentences of a candidate that state something; one word beside them ("Thanks!") does not."""
-    parts = [part for line in candidate.splitlines() for part in sentences(plain(line))]
-    words = [len(plain_words(statement(part))) for part in parts]
-    return [part for part, count in zip(parts, words, strict=True) if count and count >= min(2, max(words))]
+def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
+    """Judge each (sentence, premise); what a premise says word for word needs no model."""
+    read = {}
+    for sentence, premise in pairs:
+        kept = marks_of(sentence) & marks_of(premise)  # Marks that both have may be content, and stay.
+        read[sentence, premise] = plain(premise, kept), _as_written_in(premise, statement(sentence, kept))
+    said = {
+        (sentence, premise) for sentence, premise in read if states(premise, _as_written_in(premise, sentence))
+    }
+    entailed = calls.entails(texts for pair, texts in read.items() if pair not in said)
+    return {
+        pair: Judgement(*pair, Entailment(1.0, 0.0) if pair in said else entailed[texts])
+        for pair, texts in read.items()
+    }
 
 
-def _nearest(sentence: str, passages: Sequence[Passage], encodings: Mapping[str, Encoding], words: int) -> str:
-    """Return the part of the passages that is nearest to a sentence, with its neighbours up to ``words`` words."""
-    vector = encodings[sentence].vector
-    cosines = [np.array([vector @ encodings[part].vector for part in passage]) for passage in passages]
-    best = max(range(len(passages)), key=lambda number: float(cosines[number].max()))
-    return neighbourhood(passages[best], int(cosines[best].argmax()), words)
-
-
-def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
-    """Join a part and the parts around it while they have at most ``words`` words; a longer part stands alone."""
-    sizes = [len(split_words(part)) for part in parts]
-    first, last, room = centre, centre, words - sizes[centre]
-    while True:
-        before = sizes[first - 1] if first > 0 else room + 1
-        after = sizes[last + 1] if last + 1 < len(parts) else room + 1
-        if min(before, after) > room:
-            return " ".join(parts[first : last + 1])
-        if after <= room and (before > room or last - centre <= centre - first):
-            last, room = last + 1, room - after
-        else:
-            first, room = first - 1, room - before
-
-
-def _fits(passages: Sequence[Passage], words: int) -> bool:
-    """Tell whether there is no choice: one text at most, of at most :data:`WHOLE` times ``words`` words."""
-    return (
-        len(passages) <= 1 and sum(len(split_words(part)) for parts in passages for part in parts) <= WHOLE * words
-    )
+def _as_written_in(premise: str, text: str) -> str:
+    """Return a text with its misspelt words and its quantities as a premise writes them, where it has the same."""
+    return in_notation_of(corrected(text, premise), premise)

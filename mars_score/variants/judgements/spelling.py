@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import OSA, Postfix, Prefix
 
-from mars_score.text import is_english
+from mars_score.language import is_english
 
 SHORTEST = 4  # letters of a misspelling: most shorter strings are words, names or codes
 LONGEST = 30  # A longer run of letters is no word.
@@ -49,6 +49,11 @@ _HYPHENATED = re.compile(
     re.IGNORECASE,
 )
 
+_CONTRACTED = re.compile(rf"(?=\w{{3}}){_PART}(?:['\u2019]{_PART})?")  # of three letters or more
+# Not taken for misspellings, nor others for them.
+_NEGATIONS = frozenset(
+    {"not", "nor", "none", "never", "cant", "wont", "dont", "isnt", "arent", "wasnt", "werent", "didnt", "doesnt"}
+)
 _LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")  # whose words English texts often have
 
 Known = Callable[[str], bool]
@@ -125,6 +130,34 @@ def corrected(hypothesis: str, premise: str) -> str:
 
     text = _joined(_DIGIT.sub(digit, _WORD.sub(word, hypothesis)), read, known)
     return text if text == hypothesis or is_english(premise) else hypothesis
+
+
+def leniently_corrected(hypothesis: str, premise: str) -> str:
+    """Return a hypothesis in which every word that may be misspelt is the word of the premise that may be meant.
+
+    Here it may also be a word or a name itself, if a letter was left out, doubled, put in or swapped. So the
+    reading can say something else than the hypothesis; a verdict that it does not share is not certain.
+    """
+    known, words = lexicon(), {word.lower(): word for word in _CONTRACTED.findall(premise)}
+
+    def word(match: re.Match[str]) -> str:
+        lower = match[0].lower()
+        if lower in words or lower in _NEGATIONS:
+            return match[0]
+        near = [other for other in words if OSA.distance(lower, other, score_cutoff=1) == 1]
+        meant = [
+            other
+            for other in near
+            if other not in _NEGATIONS and not (known.is_word(lower) and _is_exchange(lower, other))
+        ]
+        return _as_cased(words[meant[0]], match[0]) if meant else match[0]
+
+    return _CONTRACTED.sub(word, hypothesis)
+
+
+def _is_exchange(word: str, other: str) -> bool:
+    """Tell whether one letter is another, as in "hired" and "fired": most often a wrong word, not a slip."""
+    return len(word) == len(other) and sum(a != b for a, b in zip(word, other, strict=True)) == 1
 
 
 @lru_cache(maxsize=256)

@@ -1,118 +1,204 @@
-"""What a sentence states: its words without the marks, markup and phrases that state nothing.
+"""What a sentence states: the form in which an NLI model reads it and its premise.
 
-An NLI model reads sentences in this form, so that a citation, an emoji or "Yes," changes no judgement. All else
-reads texts as they are.
+Markup, and marks and phrases that state nothing, are left out where they cannot be content. A mark that both texts
+have, such as an emoji in each, may be what the sentence is about, and stays in both.
 """
+
+from __future__ import annotations
 
 import html
 import re
-import unicodedata
-from functools import lru_cache
+from enum import Enum
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
-from mars_score.text import plain_words, sentences
+from mars_score.language import ENGLISH, PipelineMissingError
+from mars_score.models.tagger import Tagger
+from mars_score.sentences import sentences
+from mars_score.text import plain_words
 
+_SHAPES = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2039\u203a", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
+    }
+)
 _SIGNS = str.maketrans(
     {
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201a": "'",
-        "\u201b": "'",
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u201e": '"',
-        "\u00ab": '"',
-        "\u00bb": '"',
-        "\u2039": "'",
-        "\u203a": "'",
-        "\u2010": "-",
-        "\u2011": "-",
-        "\u2012": "-",
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2015": "-",
-        "\u2212": "-",
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full-width forms
         "\u00ad": None,
-        "\u2026": ".",  # NFKC makes three full stops of it, which end no sentence for spaCy.
+        "\u2026": ".",
         "\ufffd": None,
     }
 )
-_BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")  # as Python prints them: caf\xc3\xa9, 10\xb0
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:https?://|/|#)[^()\s]*\)")
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,100}>|<!--.*?-->", re.DOTALL)
-_ADDRESS = re.compile(r"\(?(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]\)?", re.IGNORECASE)
-# [1], [2, 3], [^4], [citation needed]; (Smith 2020), (see Smith and Jones, 2019; Wu et al., 2021b).
-_NUMBERS = r"\[\^?\d{1,3}(?:\s*[-,;]\s*\d{1,3})*\]"
-_AUTHORS = (
-    r"\p{Lu}[\p{L}'-]+(?:(?:,? (?:and|&) |, )\p{Lu}[\p{L}'-]+)*(?: et al\.?)?,? (?:1[89]|20)\d\d[a-z]?"
-    r"(?:, pp?\. ?[\d-]+)?"
+_BYTES = re.compile(r"(?:\\x[89a-fA-F][0-9a-fA-F])+")  # as Python prints them: caf\xc3\xa9, 10\xb0
+
+# Marks, each where it cannot be content. A citation stands at the end of a clause, and "is [5]", "in [0, 1]" are
+# none. An address or an emoji stands before or behind a sentence.
+_CLAUSE_END = r"(?=\s*(?:[.,;:!?)]|$))"
+_BEFORE_CONTENT = (
+    r"(?<!\b(?:is|are|was|were|be|in|of|to|at|by|from|for|with|and|or|than|equals?|returns?|=|<|>|:)\s)"
 )
-_NEEDED = (
-    r"[\[(](?:(?i:citation needed|sources?|sic|refs?|ibid\.?|op\. cit\.)|(?:see )?pp?\. ?\d+(?:-\d+)?"
-    r"|\d{1,3}\u2020source)[\])]"
+_NUMBERS = r"\[\^?\d{1,3}(?:\s?[-,;]\s?\d{1,3}){0,9}\]"
+_NAME = r"\p{Lu}[\p{L}'-]{1,40}"
+_YEAR = r"(?:1[89]|20)\d\d[a-z]?"
+_AUTHORS = rf"{_NAME}(?:(?:,? (?:and|&) |, ){_NAME}){{0,8}}(?: et al\.?)?,? {_YEAR}(?:, pp?\. ?[\d-]{{1,9}})?"
+_PLACES = (
+    r"citation needed|sources?|sic|refs?|ibid\.?|op\. cit\.|(?:see )?pp?\. ?\d{1,4}(?:-\d{1,4})?"
+    r"|\d{1,3}\u2020source"
 )
-_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _RAISED = r"[\u00b9\u00b2\u00b3\u2070-\u2079\u2020\u2021]+"
-_CITATION = regex.compile(
-    rf"\s*(?:{_NUMBERS}|{_NEEDED}|[\[(](?!{_MONTH})(?:(?:see|cf\.|e\.g\.,?) )?{_AUTHORS}(?:; {_AUTHORS})*[\])])"
-    rf"|(?<=[.,;:!?\"')])\s*{_RAISED}|(?<=\p{{L}})\s+{_RAISED}(?=[\s.,;:!?]|$)"
+_LINK = r"(?:https?://|www\.)"
+_PICTURE = r"[\p{Extended_Pictographic}--[\u00a9\u00ae\u2122\u2139]]"
+# Emoji that say something by themselves: arrows, checks, crosses, thumbs, medals, stars, clocks, signs, flags.
+_TELLING = (
+    r"\u2190-\u21ff\u2705\u2611\u2714-\u2718\u274c-\u274e\u27a1\u2b05-\u2b07\u2b50\u26d4\U0001f44d\U0001f44e"
+    r"\U0001f947-\U0001f949\U0001f31f\U0001f336\U0001f550-\U0001f567\U0001f6ab\U0001f1e6-\U0001f1ff"
 )
-_POWER = re.compile(r"(?<=\d)([\u00b9\u00b2\u00b3\u2070-\u2079]+)")
-_FRACTION = re.compile(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e])")
-_EMOJI = regex.compile(
-    r"[\p{Extended_Pictographic}--[\u00a9\u00ae\u2122\u2139]][\p{Emoji_Modifier}\ufe0e\ufe0f]*"
-    r"|[\U0001f1e6-\U0001f1ff\ufe0e\ufe0f\u200d\u20e3]",
-    regex.V1,
-)
-_EMOTICON = re.compile(r"(?<!\S)(?:[:;=][-o']?[)(DPp/\\|]+|[xX]D+|\^_?\^)(?=[\s.,!?]|$)|(?<=[.!?])\s*<3+(?=\s|$)")
-_MARKUP = re.compile(r"(?<![\d\s*])\*{1,3}|\*{1,3}(?![\d\s*])|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)|`+|~~")
-_LIST_MARK = re.compile(
-    r"(?:[-+>#=\u2022\u00b7\u25aa\u25cf\u25e6\u2023|]+|\(?\d{1,2}[.)]|\(?[a-zA-Z]\)|\[[ xX]?\])\s+"
-)
+_EMOJI = rf"(?:[{_PICTURE}--[{_TELLING}]][\p{{Emoji_Modifier}}\ufe0e\ufe0f\u200d]*[ ]?)+"
+_FORMATS = r"b|i|em|strong|u|p|span|div|font|mark|small|a|li|ul|ol|h[1-6]|code|pre|blockquote"
+
+
+class _Mark(NamedTuple):
+    """A kind of mark: what shows that a text has it, and what of it cannot be content."""
+
+    shows: Any
+    removable: Any
+
+
+def _mark(shows: str, *removable: str) -> _Mark:
+    flags = regex.IGNORECASE | regex.V1
+    return _Mark(regex.compile(shows, regex.V1), regex.compile("|".join(removable), flags))
+
+
+_MARKS = {
+    "number": _mark(
+        r"\[\^?\d",
+        rf"{_BEFORE_CONTENT}\s?{_NUMBERS}{_CLAUSE_END}",
+        rf"(?:^|(?<=[.!?][\"')]?))\s*(?:{_NUMBERS})+(?=\s|$)",
+    ),
+    "author": _mark(
+        r"[\[(][^()\[\]]{0,80}\b(?:1[89]|20)\d\d",
+        rf"(?-i:\s?[\[(](?:(?:see|cf\.|e\.g\.,?) )?{_AUTHORS}(?:; {_AUTHORS}){{0,4}}[\])]){_CLAUSE_END}",
+    ),
+    "place": _mark(r"\(\s?(?:see )?pp?\. ?\d", rf"\s?[\[(](?:{_PLACES})[\])]{_CLAUSE_END}"),
+    "raised": _mark(_RAISED, rf"(?<=[.,;:!?\"'])\s?{_RAISED}", rf"(?<=\p{{L}})\s?{_RAISED}(?=\s*(?:[.,;:!?]|$))"),
+    "address": _mark(
+        _LINK, rf"\s?\({_LINK}[^\s()]{{1,2000}}\)", rf"(?:^|(?<=[.!?]))\s*{_LINK}\S{{1,2000}}(?=\s|$)"
+    ),
+    "emoji": _mark(_PICTURE, rf"(?:^|(?<=[.!?\"')]))[ ]?{_EMOJI}", rf"[ ]?{_EMOJI}$"),
+    "emoticon": _mark(
+        r"[:;=][-o']?[)(DPp/\\|]|<3",
+        r"(?<=\s)(?:[:;=][-o']?[)(DPp/\\|]{1,9}|[xX]D{1,9}|\^_?\^|<3{1,9})(?=\s*$|[.!?]\s*$)",
+    ),
+    "tag": _mark(
+        rf"<(?!/?(?:{_FORMATS}|br|hr|img)\b)[a-zA-Z]",
+        rf"<({_FORMATS})(?:\s[^<>]{{0,200}})?>(?=.{{0,2000}}</\1>)",
+        rf"(?<=<({_FORMATS})(?:\s[^<>]{{0,200}})?>.{{0,2000}})</\2>",
+        r"<(?:br|hr)\s?/?>",
+        r"<!--[^<>]{0,1000}-->",
+    ),
+}
+# Of a list or a table; "- 5 degrees" may be a number, and "1." or "b)" an answer.
+_LINE_MARK = re.compile(r"\A\s*(?:[-+](?!\s*\d)|[*>\u2022\u00b7\u25aa\u25cf\u25e6\u2023]|#{1,6}|\|)\s+")
+_LINE_END = re.compile(r"\s\|\s*$")
 _LABEL = re.compile(
-    r"(?:(?:the|my|final|short|full) )*(?:answer|summary|response|reply|output|tl;?dr|note|result|conclusion|a)"
-    r"\s*:\s*",
+    r"(?:(?:the|my|final|short|full) ){0,3}"
+    r"(?:answer|summary|response|reply|output|tl;?dr|note|result|conclusion|a)\s?:\s",
     re.IGNORECASE,
 )
+_TEXT = r"(?:text|passage|article|document|context|report|dialogue|conversation|information)"
+_TEXTS = rf"(?:{_TEXT}|excerpt|source)s?"
+_THANKS = (
+    r"(?:thanks|thank you)(?: (?:so much|very much|a lot))?(?: for (?:asking|reaching out|contacting us"
+    r"|getting in touch|your (?:question|message|patience|interest)))?"
+)
+_COURTESY = (
+    rf"{_THANKS}|(?:i )?hope (?:this|that|it) (?:helps|is helpful)(?: you)?|(?:hm+,? )?let me (?:see|think|check)"
+    r"|(?:i'm |i am )?(?:always )?(?:happy|glad) to help|you(?: are|'re) welcome|(?:great|good) question"
+    r"|(?:here|below)(?:'s| is| are) (?:a|an|the|my|your)(?: [a-z]{1,15}){0,2} (?:summary|answer|reply|response)"
+    rf"(?: of the {_TEXT})?"
+)
+# What a speaker says before a statement. A mark follows, so that "So little rain fell" stays.
 _LEAD = re.compile(
-    r"(?:(?:yes|yeah|yep|sure|certainly|of course|absolutely|ok|okay|well|so|oh|ah|hi|hello|hey|right|indeed"
+    r"(?:yes|yeah|yep|sure|certainly|of course|absolutely|ok|okay|well|so|oh|ah|hi|hello|hey|right|indeed"
     r"|actually|basically|essentially|overall|in short|in brief|briefly|in summary|in sum|in conclusion|in essence"
     r"|in fact|in other words|to summari[sz]e|to sum up|all in all|in a nutshell|to be clear|that is|i\.e\.|also"
-    r"|moreover|furthermore|in addition|additionally|importantly|notably|thanks|thank you|(?:great|good) question"
-    r"|(?:according to|based on|as (?:stated|mentioned|described) in|as per)"
-    r" (?:the|this) (?:text|passage|article|document|context|report|dialogue|conversation|information)(?: above)?"
-    r")\s*(?:[,:;!]|\.(?=\s)|\s-+\s)\s*"
-    r"|(?:so|and|but)\s+(?!(?:far|for|that|much|many|long|as|on|called|what)\b)|(?:please )?note that\s+"
-    r"|(?:the|this) (?:text|passage|article|document|report) (?:says|states|mentions|explains) that\s+)",
+    rf"|moreover|furthermore|in addition|additionally|importantly|notably|{_COURTESY}"
+    rf"|(?:according to|based on|as (?:stated|mentioned|described) in|as per) (?:the|this) {_TEXT}(?: above)?"
+    r")(?:\s?[,:;!]|\.(?=\s)|\s-{1,2}\s)\s*"
+    rf"|(?:and|but) |(?:please )?note that |(?:the|this) {_TEXT} (?:says|states|mentions|explains) that ",
     re.IGNORECASE,
 )
-# Whole sentences of chat models about the chat.
+# Whole sentences to the listener.
 _CHATTER = re.compile(
-    r"(?:i )?hope (?:this|that|it) (?:helps|is helpful)\b.*|(?:hm+,? )?let me (?:see|know|think|check)\b.*"
-    r"|(?:here|below)(?:'s| is| are) (?:a|an|the|my|your)\b[^:]{0,30}\b(?:summary|answer|reply|response)\b[^:]*:?"
-    r"|(?:please )?feel free to ask\b.*|(?:thanks|thank you) for (?:asking|your question|reaching out)\b.*"
-    r"|you(?: are|'re) welcome\W*|(?:i'm |i am )?(?:happy|glad) to help\b.*|(?:great|good) question\W*"
-    r"|is there anything else\b.*",
+    rf"{_COURTESY}|(?:please )?let me know(?: if (?:you|that|this)\b[^.!?]{{0,80}})?"
+    r"|(?:please )?(?:feel free to|do not hesitate to) (?:ask|reach out|contact (?:me|us))(?: (?:me|us))?"
+    r"(?: if (?:you|there)\b[^.!?]{0,80}| (?:any|more|further|other)\b[^.!?,]{0,40})?",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+|(?<!\w)-(?=\d)|[%$\u20ac\xa3\xa5\xb0<>=+?]")
-_END = re.compile(r"[\s.!\u2026\u3002\uff01~*|,;:]+$")
-_QUESTION = re.compile(r"\?[\s!?*]*([\"')\]]*)$")
-_SPACE_BEFORE = re.compile(r"\s+(?=[.,;:!?)\]])")
+# Sentences about the text: that it does not tell something, or that the writer cannot answer.
+_LACKS = r"(?:do(?:es)? not|did not|don't|doesn't|didn't|never|contains? no|gives? no|ha(?:s|ve) no|provides? no)"
+_TELL = (
+    r"(?:mention|say|state|specif|provide|contain|include|give|discuss|address|indicate|tell|explain|cover|answer"
+    r"|information|detail|enough|any)"
+)
+_TOLD = r"(?:mentioned|stated|specified|given|provided|said|clear|known|answered|covered|addressed|available)"
+_REFUSAL = re.compile(
+    r"(?:(?:unfortunately|sorry|i'm sorry|i am sorry|but),? ){0,3}(?:"
+    rf"(?:(?:the|this|that|these|those|your) )?(?:\w{{1,20}} ){{0,3}}{_TEXTS}(?: (?:provided|given|above))?"
+    rf" {_LACKS} ?(?:\w{{1,20}} ){{0,2}}{_TELL}"
+    r"|(?:there (?:is|was) )?no (?:\w{1,20} )?(?:information|mention|details?|answer|evidence)\b"
+    rf"|(?:this|that|it|the answer)(?: \w{{1,20}}){{0,4}} (?:is|was) not (?:\w{{1,20}} )?{_TOLD}"
+    r"(?=\.?$| (?:in|by|from) )"
+    r"|(?:i|we|one) (?:can(?:no|')t|can not|could(?: not|n't)|(?:am|are) (?:unable|not able) to|do(?: not|n't))"
+    r" (?:\w{1,20} )?(?:answer|find|determine|tell|say|know|have (?:that|this|any|enough) information)"
+    rf"|(?:it|this) cannot be (?:answered|determined|told)|unanswerable|not {_TOLD}"
+    r")",
+    re.IGNORECASE,
+)
+_END = re.compile(r"[\s.!\u3002|,;:]+\Z")
+_QUESTION = re.compile(r"\?[\s!?*]{0,9}([\"')\]]{0,9})\Z")
+_SPACE_BEFORE = re.compile(r"(?<=\S) {1,3}(?=[.,;:!?]{1,3}(?: |$))")
+_STAR_WITHIN = re.compile(r"(?<=\w)\*{1,3}(?=\w)")
+_DUNDER = re.compile(r"__+")
+_MARKDOWN = re.compile(r"[*_`\[\\]")
+READ = 10_000  # characters of a sentence or passage
+_FRAGMENT_WORDS = 6  # Longer ones without a verb, such as headlines, are judged.
+_MOST_MARKS = 300  # A text with more marks of Markdown is a loop, or no Markdown.
+
+
+# What stays in a sentence of a candidate until its premise is known.
+UNTIL_READ = frozenset(_MARKS) - {"tag"}
+
+
+def marks_of(text: str) -> frozenset[str]:
+    """Return the kinds of marks that a text has."""
+    return frozenset(name for name, mark in _MARKS.items() if mark.shows.search(text))
 
 
 @lru_cache(maxsize=4096)
-def plain(text: str) -> str:
-    """Return a text without special tokens, markup, citations, addresses, emoji and typographic signs.
+def plain(text: str, kept: frozenset[str] = frozenset()) -> str:
+    """Return a text without special tokens, markup, and marks that cannot be content.
 
-    Escaped bytes are decoded.
+    Args:
+        text: a sentence, a line or a passage.
+        kept: kinds of marks that stay: see :func:`marks_of`.
+
+    Returns:
+        Of a longer text the first :data:`READ` characters, which are more than an NLI model reads.
     """
-    before = ""
-    while before != text:  # marks within marks
-        before, text = text, _plain(text)
-    return text
+    text = text[:READ]
+    text = without_special_tokens(_BYTES.sub(_decoded, text).translate(_SHAPES))
+    for name, mark in _MARKS.items():
+        if name not in kept:
+            text = mark.removable.sub(" " if name == "tag" else "", text)
+    text = _without_markdown(text).translate(_SIGNS)
+    return _SPACE_BEFORE.sub("", " ".join(text.split()))
 
 
 def _decoded(escaped: re.Match[str]) -> str:
@@ -121,46 +207,51 @@ def _decoded(escaped: re.Match[str]) -> str:
     return data.decode("latin-1") if len(data) == 1 else data.decode(errors="ignore")
 
 
-def _plain(text: str) -> str:
-    text = _BYTES.sub(_decoded, text)
-    text = _FRACTION.sub(" ", _LINK.sub(r"\1", html.unescape(text)).translate(_SIGNS))
-    text = unicodedata.normalize("NFKC", _POWER.sub(r"^\1", _CITATION.sub("", text)))
-    for pattern in (_TAG, _ADDRESS, _EMOJI, _EMOTICON):
-        text = pattern.sub(" ", text)
-    text = _MARKUP.sub("", without_special_tokens(text))
-    return _SPACE_BEFORE.sub("", " ".join(text.split()))
+def _without_markdown(text: str) -> str:
+    """Return the text of inline Markdown: emphasis, code, links, images and entities."""
+    if not 0 < len(_MARKDOWN.findall(text)) <= _MOST_MARKS:
+        return html.unescape(text)
+    text = _DUNDER.sub(lambda match: "\\_" * len(match[0]), text)
+    text = _STAR_WITHIN.sub(lambda match: "\\*" * len(match[0]), text)
+    tokens = (token for block in _markdown().parseInline(text) for token in block.children or ())
+    return "".join(" " if token.type.endswith("break") else token.content for token in tokens)
+
+
+@cache
+def _markdown() -> Any:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").disable("html_inline")
 
 
 @lru_cache(maxsize=4096)
-def statement(sentence: str) -> str:
-    """Return what a sentence states: without what :func:`plain` takes out, list marks, labels and discourse words.
+def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
+    """Return what a sentence states: plain, without the marks of lists, labels, and words to the listener.
 
     It ends with one full stop, or with a question mark. "" where nothing is left.
+
+    Args:
+        sentence: of a candidate.
+        kept: kinds of marks that stay: see :func:`marks_of`.
     """
-    before, text = "", sentence
-    while before != text:  # what stood behind a mark may be markup at the beginning
-        before, text = text, _statement(text)
-    return text
-
-
-def _statement(sentence: str) -> str:
-    text = plain(sentence)
-    before = ""
-    while before != text:  # "- So, in short, ..."
-        before = text
-        for pattern in (_LIST_MARK, _LABEL, _LEAD):
-            text = rest if (match := pattern.match(text)) and (rest := text[match.end() :]).strip() else text
-        quoted = _END.sub("", text)
-        if quoted[:1] in ("'", '"') and quoted[-1:] == quoted[:1] and quoted.count(quoted[0]) == 2:
-            text = plain(quoted[1:-1])
-    if _CHATTER.fullmatch(text):
-        return ""
+    text = plain(_LINE_END.sub("", _LINE_MARK.sub("", sentence, count=1)), kept)
+    for _ in range(4):  # "So, in short, ..."; a loop of such words is not followed to its end
+        if _CHATTER.fullmatch(_END.sub("", text)):
+            return ""
+        rest = text
+        for pattern in (_LABEL, _LEAD):
+            if (match := pattern.match(rest)) and rest[match.end() :].strip():
+                rest = rest[match.end() :]
+        if rest == text:
+            break
+        text = rest
+    if text[:1] in ("'", '"') and text.count(text[0]) == 2 and _END.sub("", text)[-1:] == text[0]:
+        text = _END.sub("", text)[1:-1]
     if question := _QUESTION.search(text):
         return f"{text[: question.start()]}?{question[1]}"
     text = _END.sub("", text)
-    closing = text[-1:] if text[-1:] in ("'", '"', ")") and text[-2:-1] in (".", "!") else ""
-    if closing:
-        text = _END.sub("", text[:-1]) + closing
+    if text[-1:] in ("'", '"', ")") and text[-2:-1] in (".", "!"):
+        text = _END.sub("", text[:-1]) + text[-1]
     return f"{text[:1].upper()}{text[1:]}." if plain_words(text) else ""
 
 
@@ -169,16 +260,91 @@ def is_question(text: str) -> bool:
     return bool(_QUESTION.search(text))
 
 
-def states(premise: str, hypothesis: str) -> bool:
-    """Tell whether a premise says a statement word for word: as one of its sentences, or as a whole."""
-    return _words(hypothesis) in _said(premise)
+def is_refusal(text: str) -> bool:
+    """Tell whether a statement says of the text that it does not tell something, or declines to answer."""
+    return bool(_REFUSAL.match(text))
+
+
+def states(premise: str, sentence: str) -> bool:
+    """Tell whether a premise has a sentence word for word.
+
+    Equal are texts up to case, white space, the shape of quotation marks, and the last full stop.
+    """
+    return _same(sentence) in _said(premise)
 
 
 @lru_cache(maxsize=1024)
-def _said(premise: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(_words(statement(text)) for text in (premise, *sentences(premise)))
+def _said(premise: str) -> frozenset[str]:
+    return frozenset(map(_same, (premise, *sentences(premise))))
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """Return words, minus signs and signs of units; other punctuation changes no statement."""
-    return tuple(_WORD.findall(text.lower()))
+def _same(text: str) -> str:
+    return " ".join(text.translate(_SHAPES).lower().split()).removesuffix(".")
+
+
+# The statements of a candidate
+
+
+class Kind(Enum):
+    """What a sentence is; only a statement can be supported or contradicted by an NLI model."""
+
+    STATEMENT = "statement"
+    QUESTION = "question"
+    REFUSAL = "refusal"  # says of the text that it does not tell something, or declines to answer
+    FRAGMENT = "fragment"  # has no verb, such as a short answer
+
+
+class Statement(NamedTuple):
+    """A sentence of a candidate that is more than a word to the listener.
+
+    Attributes:
+        number: of the sentence among all of the candidate, from 1.
+        sentence: as the candidate has it, without markup.
+        text: what it states; see :func:`statement`.
+        kind: what it is.
+    """
+
+    number: int
+    sentence: str
+    text: str
+    kind: Kind
+
+
+@lru_cache(maxsize=1024)
+def statements_of(candidate: str) -> tuple[Statement, ...]:
+    """Return the sentences of a candidate that state or ask something, in order.
+
+    One word beside longer sentences ("Thanks!") states nothing.
+    """
+    parts = [part for line in candidate.splitlines() for part in sentences(_plain_line(line))]
+    texts = list(map(statement, parts))
+    counts = [len(plain_words(text)) for text in texts]
+    least = min(2, max(counts, default=0))
+    return tuple(
+        Statement(number, part, text, _kind(text))
+        for number, (part, text, count) in enumerate(zip(parts, texts, counts, strict=True), 1)
+        if count >= max(1, least)
+    )
+
+
+def _plain_line(line: str) -> str:
+    return line if len(line) > READ else plain(line, UNTIL_READ)
+
+
+def _kind(text: str) -> Kind:
+    if is_question(text):
+        return Kind.QUESTION
+    if is_refusal(text):
+        return Kind.REFUSAL
+    return Kind.FRAGMENT if is_fragment(text) else Kind.STATEMENT
+
+
+def is_fragment(text: str) -> bool:
+    """Tell whether a short statement has no verb, by spaCy's pipeline for English; without one none has."""
+    if len(plain_words(text)) > _FRAGMENT_WORDS:
+        return False
+    try:
+        tags = Tagger(ENGLISH).tag([text])[text]
+    except PipelineMissingError:
+        return False
+    return not any(word.pos in ("VERB", "AUX") for word in tags)

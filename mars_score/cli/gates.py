@@ -1,0 +1,168 @@
+"""The gates of ``mars score``: what ends it with status 3, and what it says of rows that cannot be checked."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen
+from mars_score.cli.printing import print_error
+from mars_score.text import one_line
+
+if TYPE_CHECKING:
+    from mars_score.runs import Run
+
+_LISTED = 20  # rows that fail
+# The reasons why contradictions of a row cannot be found, as nouns of one and of several rows.
+_REASONS = {
+    "dialogue": ("dialogue", "dialogues"),
+    "record": ("record", "records"),
+    "blank candidate": ("blank candidate", "blank candidates"),
+    "no reference": ("row without references", "rows without references"),
+    "no context": ("summary without a context", "summaries without a context"),
+    "not English": ("row that is not English", "rows that are not English"),
+    "far from its references": ("row far from its references", "rows far from their references"),
+    "this preset cannot judge summaries by their context": (
+        "summary that this preset cannot judge by its context",
+        "summaries that this preset cannot judge by their context",
+    ),
+    "nothing is stated": ("row that states nothing", "rows that state nothing"),
+}
+_MEDIUM_CAN = "this preset cannot judge summaries by their context"
+
+
+def add_gate_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the gates."""
+    add = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if").add_argument
+    add("--fail-under", type=_number, metavar="X", help="the mean score is below X")
+    add("--fail-rows-under", type=_number, metavar="Y", help="the score of any row is below Y")
+    text = "the context or a reference contradicts more than this share of the rows (without a number: any row)"
+    add("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
+    text = "more than this share of the rows cannot be checked for contradictions (without a number: any row)"
+    add("--fail-unchecked", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
+    text = "the mean score is below that of an earlier --out of the same rows, by more than chance"
+    add("--fail-under-baseline", metavar="SCORES.jsonl", help=text)
+    text = "a mean that is lower by X at most has not fallen below the baseline (default: %(default)s)"
+    add("--least-fall", type=_fall, default=LEAST_FALL, metavar="X", help=text)
+
+
+def _number(text: str) -> float:
+    """Convert an option's text to a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
+    return number
+
+
+def _fall(text: str) -> float:
+    """Convert an option's text to a number of at least 0."""
+    number = _number(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
+    return number
+
+
+def _share(text: str) -> float:
+    """Convert an option's text to a share of the rows."""
+    number = _number(text)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to below 1, got {text!r}")
+    return number
+
+
+def failures(run: Run, mean: float, args: argparse.Namespace, baseline: Baseline | None) -> Iterator[str]:
+    """Yield lines on each gate that fails; none if the build passes."""
+    yield from _low_scores(run, mean, args.fail_under, args.fail_rows_under)
+    yield from _contradictions(run, args.fail_contradicted)
+    if args.fail_unchecked is not None:
+        unchecked, rows = count_unchecked(run)
+        if unchecked.total() > args.fail_unchecked * rows:
+            yield describe(unchecked, rows)
+    if baseline:
+        yield from fallen(run.scores(), baseline, args.least_fall)
+
+
+def _low_scores(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
+    """Yield lines on the scores below a threshold: the mean, then rows with line and candidate, lowest first."""
+    if fail_under is not None and not mean >= fail_under:  # NaN fails as well.
+        yield f"the mean score {mean:.4f} is below {fail_under:g}"
+    if fail_rows_under is None:
+        return
+    below = sorted(
+        (result.score, number + 1, row.candidate)
+        for chunk, scored in run.scores()
+        for number, result, row in zip(chunk.file.numbers, scored, chunk.rows, strict=True)
+        if not result.score >= fail_rows_under
+    )
+    if below:
+        more = f"; the {_LISTED} lowest are" if len(below) > _LISTED else ""
+        scores = "score is" if len(below) == 1 else "scores are"
+        yield f"{len(below)} {scores} below {fail_rows_under:g}{more}:"
+    for score, line, text in below[:_LISTED]:
+        yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
+
+
+def _contradictions(run: Run, most: float | None) -> Iterator[str]:
+    """Yield lines on the rows with a contradicted sentence, if these are more than a share of the rows."""
+    if most is None:
+        return
+    rows, found = 0, []
+    for chunk, scored in run.scores():
+        rows += len(scored)
+        found += [
+            (number + 1, verdict)
+            for number, result in zip(chunk.file.numbers, scored, strict=True)
+            for verdict in result.contradicted[:1]
+        ]
+    if len(found) <= most * rows:
+        return
+    more = f"; the first {_LISTED} are" if len(found) > _LISTED else ""
+    yield f"{len(found)} of {rows} rows {'is' if len(found) == 1 else 'are'} contradicted{more}:"
+    for line, verdict in found[:_LISTED]:
+        yield f"  line {line}: {one_line(verdict.sentence, 80)}"
+        yield f"    by: {one_line(verdict.premise, 100)}"
+
+
+# Rows that cannot be checked
+
+
+def count_unchecked(run: Run) -> tuple[Counter[str], int]:
+    """Return the number of rows that cannot be checked for contradictions, by the reason, and that of all rows."""
+    reasons, rows = Counter[str](), 0
+    for _, scored in run.scores():
+        rows += len(scored)
+        reasons.update(result.unchecked for result in scored if not result.checked)
+    return reasons, rows
+
+
+def describe(unchecked: Counter[str], rows: int) -> str:
+    """Write how many rows cannot be checked, for which reasons, and what can check them."""
+    parts = [
+        f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}" for reason, count in unchecked.most_common()
+    ]
+    who = "no row" if unchecked.total() == rows else f"{unchecked.total()} of {rows} rows"
+    can = "can be" if unchecked.total() == rows else "cannot be"
+    remedy = "; --preset medium can judge these summaries" if unchecked[_MEDIUM_CAN] else ""
+    return f"{who} {can} checked for contradictions: {', '.join(parts)}{remedy}"
+
+
+def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
+    """Yield a line if no row can be checked though the settings would check some.
+
+    With ``--fail-contradicted`` or ``--fail-unchecked`` a line on standard error tells of any such rows instead,
+    unless the gate fails by them.
+    """
+    unchecked, rows = count_unchecked(run)
+    if args.fail_unchecked is not None and unchecked.total() > args.fail_unchecked * rows:
+        return
+    if args.fail_contradicted is not None or args.fail_unchecked is not None:
+        if unchecked:
+            print_error(describe(unchecked, rows))
+    elif unchecked.total() == rows and any(unchecked):
+        yield describe(unchecked, rows)

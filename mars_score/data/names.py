@@ -1,0 +1,78 @@
+"""The usual names of columns and fields that hold passages, questions and chats, in whatever case and spelling."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+_QUESTIONS = ("question", "userinput", "query", "input")  # the first that is there is taken
+_CHATS = ("messages", "conversation", "conversations")
+_WHOSE = "(retrieved|retrieval|source|reference|relevant|supporting|gold)?"
+_PASSAGES = re.compile(
+    rf"{_WHOSE}(contexts|documents|docs|passages|chunks|snippets)|(retrieved|retrieval)context"
+    r"|(retrieved|source)nodes|(context|document|passage|chunk)s?list"
+)
+_NOT_RETRIEVED = ("reference", "relevant", "supporting", "gold")  # what should have been retrieved
+
+
+def names_passages(title: Any) -> bool:
+    """Tell whether a column or field, such as ``doc.retrieved_contexts``, is called as passages usually are."""
+    return bool(_PASSAGES.fullmatch(_plain(title)))
+
+
+def names_question(title: Any) -> bool:
+    """Tell whether a column or field is called as a question usually is."""
+    return _plain(title) in _QUESTIONS
+
+
+def names_chat(title: Any) -> bool:
+    """Tell whether a column or field is called as a list of messages usually is."""
+    return _plain(title) in _CHATS
+
+
+def usual_titles(
+    unknown: Iterable[str], titles: Iterable[Any], holds_list: Callable[[Any], bool], remedy: str
+) -> dict[str, Any]:
+    """Return the titles of contexts and candidates where these are passages that were retrieved, or chats.
+
+    Args:
+        unknown: of ``"context"`` and ``"prediction"`` those whose column is looked for.
+        titles: of all columns.
+        holds_list: tells whether a column holds lists.
+        remedy: how to name the column of the contexts.
+
+    Raises:
+        ValueError: several columns could hold the contexts.
+    """
+    if not unknown:
+        return {}
+    chat = find_chat(titles, holds_list)
+    passages = find_passages(titles, holds_list) if "context" in unknown else []
+    if len(passages) > 1:
+        raise ValueError(f"columns {', '.join(map(repr, passages))} could all hold the contexts; {remedy}")
+    usual = {"context": passages[0] if passages else chat, "prediction": chat}
+    return {name: usual[name] for name in unknown if usual[name] is not None}
+
+
+def find_chat(titles: Iterable[Any], holds_list: Callable[[Any], bool]) -> Any:
+    """Return the first column that is called like a chat and holds lists, or None."""
+    return next((title for title in titles if names_chat(title) and holds_list(title)), None)
+
+
+def find_passages(titles: Iterable[Any], holds_list: Callable[[Any], bool]) -> list[Any]:
+    """Return the columns that are called like passages that were retrieved, and hold lists."""
+    return [
+        title
+        for title in titles
+        if names_passages(title) and not _plain(title).startswith(_NOT_RETRIEVED) and holds_list(title)
+    ]
+
+
+def find_question(titles: Iterable[Any], used: Iterable[Any] = ()) -> Any:
+    """Return the column or field of questions that is not used for something else, or None."""
+    by_name = {_plain(title): title for title in reversed([*titles]) if title not in [*used]}
+    return next((by_name[name] for name in _QUESTIONS if name in by_name), None)
+
+
+def _plain(title: Any) -> str:
+    """Return the last part of a name in lower case, without signs between its words."""
+    return re.sub(r"[\W_]", "", title.rpartition(".")[2]).casefold() if isinstance(title, str) else ""

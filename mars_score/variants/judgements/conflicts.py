@@ -1,0 +1,69 @@
+"""Quantities that differ between a sentence and one of a premise that says nearly the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from mars_score.sentences import sentences
+from mars_score.text import plain_words
+from mars_score.variants.judgements.quantities import Quantity, conflicts, is_said, read_quantities
+
+# Share of the words of each sentence, apart from quantities, that the other must have: so both speak of the same.
+MIN_SHARED = 0.5
+
+
+class Conflict(NamedTuple):
+    """A quantity that a premise contradicts.
+
+    Attributes:
+        words: the quantity, as the sentence has it.
+        premise: the sentence of the premise that has another.
+    """
+
+    words: str
+    premise: str
+
+
+def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
+    """Find a quantity in which a sentence differs from a premise whose other words are nearly the same.
+
+    None is found where any premise has the quantity, in any notation.
+
+    Args:
+        sentence: as an NLI model reads it.
+        premises: texts, any of which may contradict the sentence.
+    """
+    quantities = read_quantities(sentence)
+    if not quantities:
+        return None
+    said = [other for premise in premises for other in read_quantities(premise)]
+    words = _other_words(sentence, quantities)
+    for quantity in quantities:
+        if is_said(quantity, said):
+            continue
+        for part in (part for premise in premises for part in _parts(premise)):
+            others = read_quantities(part)
+            if _share_words(words, _other_words(part, others)) and conflicts(quantity, others):
+                return Conflict(quantity.text, part)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _parts(premise: str) -> tuple[str, ...]:
+    return tuple(sentences(premise))
+
+
+def _other_words(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:
+    """Return the words outside quantities."""
+    rest, end = [], 0
+    for quantity in quantities:
+        rest.append(text[end : quantity.start])
+        end = quantity.end
+    return frozenset(plain_words(" ".join([*rest, text[end:]])))
+
+
+def _share_words(one: frozenset[str], other: frozenset[str]) -> bool:
+    shared = len(one & other)
+    return shared > 0 and shared >= MIN_SHARED * max(len(one), len(other))
