@@ -2,9 +2,10 @@
 
     python -m research.facts FILE... [--show] [--pairs 100000]
 
-FILE: as for :mod:`research.entailment.measure`. Of pairs it prints how many hypotheses with an added fact do not follow
-from their premise, the share of those that do not follow that has one, and the share of the others that has one. Of
-rated candidates: how many of the best and of the worst third by context have one. `--show` prints the facts.
+FILE: as for :mod:`research.entailment.measure`. Of pairs it prints how many hypotheses with an added fact do not
+follow from their premise, the share of those that do not follow that has one (found), and the share of the others
+that has one (false alarms). Of rated candidates: how many of the best and of the worst third by context have one.
+`--show` prints the facts.
 """
 
 import argparse

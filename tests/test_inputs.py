@@ -322,7 +322,7 @@ CHAT = [{"role": role, "content": text} for role, text in zip(ROLES, TURNS, stri
 
 
 def test_turns_that_are_all_blank_are_a_blank_context():
-    assert check_contexts([[""], [" ", "\n"], []]) == [("", "")] * 3
+    assert check_contexts([[""], [" ", "\n"], []]) == [("", "", "")] * 3
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_turns_that_are_all_blank_are_a_blank_context():
 )
 def test_lists_of_turns_and_chat_messages_are_dialogues(messages):
     lines = "Be brief.\nHello, you!\nHello.\nWhere is the bus?"
-    assert check_contexts([messages]) == [(lines, "dialogue")]
+    assert check_contexts([messages]) == [(lines, "dialogue", "")]
 
 
 RECORD = {"name": "The Eagle", "stars": 3, "open": ["Mon", "Tue"], "garden": False}

@@ -6,7 +6,8 @@ from mars_score.variants.judgements.spelling import corrected
 
 PREMISE = (
     "The minister resigned on Wednesday after the government report was published. She rehearses in the library "
-    "with her friends, and the company is estimated to accommodate between twenty and thirty travellers of Brandvik."
+    "with her friends, and the company is estimated to accommodate between twenty and thirty "
+    "travellers of Brandvik."
 )
 
 

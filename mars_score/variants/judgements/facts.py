@@ -1,15 +1,18 @@
 """Facts that a text adds: numbers and names of a sentence that none of its sources has.
 
-The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is named only if
-no reading of the sources says it: names by accents, initials, endings and first letters, numbers by their values.
+The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is told only
+if no reading of the sources says it: names by accents, initials and first letters, numbers by their values. What
+stands in a source may still be said of something else.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rapidfuzz.distance import OSA
@@ -17,7 +20,7 @@ from rapidfuzz.distance import OSA
 from mars_score.language import PipelineMissingError
 from mars_score.text import TaggedWord
 from mars_score.variants.judgements.quantities import Quantity, is_said, read_quantities
-from mars_score.variants.judgements.spelling import lexicon
+from mars_score.variants.judgements.spelling import by_shortened, lexicon, shortened
 
 if TYPE_CHECKING:
     from mars_score.models.tagger import Tagger
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 STEM = 4  # letters in which names and what is derived from them agree: German, Germany
 SHORTEST_MISSPELT = 6  # letters of a name that may be misspelt
 LONGEST_INITIALS = 6
+FEW = 10  # values of a dimension: of more any value may be the sum of two by chance
 COUNTABLE = 12  # Things up to this number may be counted in the sources.
 
 Span = tuple[int, int]
@@ -33,8 +37,12 @@ Question = tuple[str, tuple[str, ...]]  # a sentence and its sources
 _WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_])*")
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\d])")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
 _DAY = re.compile(
-    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
+    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{_MONTH})\b\.?"
     r"(?:,? (?:the )?(?P<behind>\d{1,2})(?!\d))?",
     re.IGNORECASE,
 )
@@ -42,50 +50,23 @@ _SPACED_HYPHEN = re.compile(r"(?<=[a-z]) - (?=[a-z])")
 _WITHIN_NAMES = ("of", "the", "and", "for", "de", "in", "on")
 _LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
 _OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
+_NEAR = 12  # characters before a word that tell why it has a capital
 _CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
-_TITLES = frozenset(
-    [
-        "adm",
-        "capt",
-        "col",
-        "dr",
-        "esq",
-        "fr",
-        "gen",
-        "gov",
-        "hon",
-        "inc",
-        "jr",
-        "lt",
-        "ltd",
-        "madam",
-        "maj",
-        "messrs",
-        "miss",
-        "mister",
-        "mr",
-        "mrs",
-        "ms",
-        "mt",
-        "mx",
-        "ph",
-        "phd",
-        "prof",
-        "rep",
-        "rev",
-        "sen",
-        "sgt",
-        "sir",
-        "sr",
-        "st",
-    ]
+# Titles, and kinds of places, with their abbreviations: texts write them in full, short, or not at all.
+_TITLES = re.compile(
+    "adm(?:iral)?|ave(?:nue)?|capt(?:ain)?|co|col(?:onel)?|corp|dc|dr|doctor|dept|esq|fr|ft|fort|gen(?:eral)?"
+    "|gov(?:ernor)?|hon|inc|jr|junior|lt|lieutenant|ltd|limited|madam|maj(?:or)?|miss|mister|mr|mrs|ms|mt|mount"
+    "|ph|phd|pres(?:ident)?|prof(?:essor)?|rd|road|rep|rev(?:erend)?|rm|room|saint|sen(?:ator)?|sgt|sergeant|sir"
+    "|sr|senior|st|street"
 )
+_ALL_DAYS = re.compile(r"\b(?:every day|each day|daily|week(?:day|end)s?|seven days)\b", re.IGNORECASE)
 # Names of a country and its people that do not begin with the same letters, or have initials of their own.
 _SAME = [
     ("us", "usa", "amer"), ("uk", "brit", "engl"), ("eu", "euro"), ("neth", "dutc", "holl"),
     ("fran", "fren"), ("spai", "span"), ("pola", "poli", "pole"), ("denm", "dani", "dane"), ("swit", "swis"),
     ("wale", "wels"), ("irel", "iris"), ("phil", "fili"), ("myan", "burm"), ("finl", "finn"), ("gree", "hell"),
 ]  # fmt: skip
+_TIMES = ("clock", "date", "weekday", "year", "share", "ordinal", "pair")  # which are not added
 _LETTERS = str.maketrans(
     {
         "\u00df": "ss",
@@ -106,21 +87,36 @@ class Said(NamedTuple):
 
     Attributes:
         words: their words, folded.
+        shortened: the words by what is left of them without one letter.
         stems: the first letters of these.
         initials: of their names of several words.
+        first_letters: of all words, in order.
         acronyms: their words in capitals, in lower case.
         quantities: their quantities.
+        values: by dimension the values of the quantities, the first of many.
         days: months and days, with the day 0 for each month, however they are written.
+        has_all_days: whether they speak of every day, or of the week.
         numbers: all numbers in them, also of names and codes.
     """
 
     words: frozenset[str]
+    shortened: Mapping[str, Sequence[str]]
     stems: frozenset[str]
     initials: frozenset[str]
+    first_letters: str
     acronyms: frozenset[str]
     quantities: tuple[Quantity, ...]
+    values: Mapping[str, Sequence[float]]
     days: frozenset[tuple[int, int]]
+    has_all_days: bool
     numbers: frozenset[float]
+
+
+class _Name(NamedTuple):
+    """The words of a name, and whether an article or a possessive stands before it."""
+
+    words: list[Span]
+    has_article: bool
 
 
 def missing_facts(asked: Iterable[Question], tagger: Tagger | None) -> dict[Question, tuple[str, ...]]:
@@ -164,19 +160,28 @@ def _said(sources: tuple[str, ...]) -> Said:
     numbers |= {quantity.written for quantity in quantities}
     stems = frozenset(word[:STEM] for word in words)
     days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
+    values: dict[str, list[float]] = {}
+    for quantity in quantities:
+        same = values.setdefault(quantity.dimension, [])
+        if quantity.is_single and quantity.low not in same and len(same) <= FEW:
+            same.append(quantity.low)
     return Said(
         frozenset(words),
+        by_shortened(words),
         stems,
         frozenset(initials),
+        " ".join("".join(match[0][0].lower() for match in _WORD.finditer(source)) for source in sources),
         frozenset(acronyms),
         quantities,
+        values,
         frozenset(days),
+        any(map(_ALL_DAYS.search, sources)),
         frozenset(numbers),
     )
 
 
 def _days(match: re.Match[str]) -> list[tuple[int, int]]:
-    month = _MONTHS.index(match["month"].lower()) + 1
+    month = _MONTHS.index(match["month"][:3].lower()) + 1
     return [(month, int(day)) for day in (0, match["before"] or 0, match["behind"] or 0)]
 
 
@@ -200,51 +205,52 @@ def _missing_names(asked: Sequence[Question], tagger: Tagger) -> dict[Question, 
         tagged = tagger.tag(sentence for sentence, _ in asked)
     except PipelineMissingError:
         return {}
-    found = {}
-    for sentence, sources in asked:
-        if names := [
-            name for name in _names(sentence, tagged[sentence]) if not _is_known(name, sentence, _said(sources))
-        ]:
-            found[sentence, sources] = [span for name in names for span in name]
-    return _without_ordinary_words(found, tagger)
+    found: dict[Question, list[Span]] = {}
+    doubtful: dict[Question, list[Span]] = {}
+    for one in asked:
+        sentence, sources = one
+        said = _said(sources)
+        for name in _names(sentence, tagged[sentence]):
+            missing = [span for span in name.words if not _is_said(sentence[slice(*span)], said)]
+            initials = "".join(sentence[start].lower() for start, _ in name.words)
+            if len(name.words) > 1 and initials in said.acronyms:
+                continue
+            kind = doubtful if name.has_article or len(missing) < len(name.words) else found
+            kind.setdefault(one, []).extend(missing)
+    names = _only_names(doubtful, tagger)
+    return {one: [*found.get(one, ()), *names.get(one, ())] for one in asked}
 
 
-def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[list[Span]]:
-    """Return the names of a sentence, each with its words, but not where the place explains a capital."""
-    if not any(
-        tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags
-    ):  # a heading, or all capitals
+def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[_Name]:
+    """Return the names of a sentence, but not where the place explains a capital."""
+    if not any(tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags):  # a heading, or capitals
         return []
-    names: list[list[Span]] = []
+    names: list[_Name] = []
+    before = ""
     for tag in tags:
-        if tag.pos != "PROPN" or not sentence[tag.start].isupper() or _OPENING.search(sentence[: tag.start]):
-            continue
-        if names and not sentence[names[-1][-1][1] : tag.start].strip():
-            names[-1].append((tag.start, tag.end))
-        else:
-            names.append([(tag.start, tag.end)])
+        is_name = tag.pos == "PROPN" and sentence[tag.start].isupper()
+        if is_name and not _OPENING.search(sentence, max(0, tag.start - _NEAR), tag.start):
+            if before == "PROPN" and names and not sentence[names[-1].words[-1][1] : tag.start].strip():
+                names[-1].words.append((tag.start, tag.end))
+            else:
+                names.append(_Name([(tag.start, tag.end)], before in ("DET", "PRON")))
+        before = tag.pos
     return names
 
 
-def _is_known(name: list[Span], sentence: str, said: Said) -> bool:
-    """Tell whether sources have a name: one of its words or its initials."""
-    words = [sentence[start:end] for start, end in name]
-    initials = "".join(word[0].lower() for word in words)
-    return (len(words) > 1 and initials in said.acronyms) or all(_is_said(word, said) for word in words)
-
-
-def _without_ordinary_words(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
-    """Leave out what is no name in lower case either, such as the Campus of a university."""
+def _only_names(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
+    """Leave out ordinary words with a capital, which are no names in lower case: the Campus of a university."""
 
     def lowered(sentence: str, span: Span) -> str:
-        return sentence[: span[0]] + sentence[span[0] : span[1]].lower() + sentence[span[1] :]
+        start, end = span
+        return sentence[:start] + sentence[start:end].lower() + sentence[end:]
 
     tagged = tagger.tag(lowered(one[0], span) for one, spans in found.items() for span in spans)
 
     def is_name(sentence: str, span: Span) -> bool:
         tags = tagged[lowered(sentence, span)]
-        is_noun = any(tag.pos in _CONTENT for tag in tags if tag.start == span[0])
-        return not (is_noun and lexicon().is_word(sentence[span[0] : span[1]].lower()))
+        is_ordinary = any(tag.pos in _CONTENT for tag in tags if tag.start == span[0])
+        return not (is_ordinary and lexicon().is_word(sentence[slice(*span)].lower()))
 
     return {one: [span for span in spans if is_name(one[0], span)] for one, spans in found.items()}
 
@@ -256,31 +262,32 @@ def _is_said(name: str, said: Said) -> bool:
 
 def _is_part_said(word: str, said: Said) -> bool:
     folded = fold(word).replace(".", "")
-    if len(folded) < 2 or folded in _TITLES or not said.words.isdisjoint((folded, folded.removesuffix("s"))):
+    if (
+        len(folded) < 2
+        or _TITLES.fullmatch(folded)
+        or not said.words.isdisjoint((folded, folded.removesuffix("s")))
+    ):
         return True
     stem = folded[:STEM]
     if len(folded) >= STEM and stem in said.stems:
         return True
     if len(folded) <= LONGEST_INITIALS and word.replace(".", "").rstrip("s").isupper():
-        return not said.initials.isdisjoint((folded, folded.removesuffix("s"))) or _is_same(stem, said)
+        plain = {folded, folded.removesuffix("s")}
+        if not said.initials.isdisjoint(plain) or (len(folded) > 2 and folded in said.first_letters):
+            return True
     return _is_same(stem, said) or _is_misspelt(word.lower(), said)
 
 
 def _is_same(stem: str, said: Said) -> bool:
-    return any(stem in same and not said.stems.isdisjoint(same) for same in _SAME)
+    return any(stem in same and not (said.stems | said.initials).isdisjoint(same) for same in _SAME)
 
 
 def _is_misspelt(word: str, said: Said) -> bool:
     """Tell whether a name that nobody has is nearly a word of the sources."""
-    known = lexicon()
-    return (
-        len(word) >= SHORTEST_MISSPELT
-        and not known.frequency(word)
-        and any(
-            abs(len(other) - len(word)) <= 1 and OSA.distance(word, other, score_cutoff=1) <= 1
-            for other in said.words
-        )
-    )
+    if len(word) < SHORTEST_MISSPELT or lexicon().frequency(word):
+        return False
+    similar = {other for left in shortened(word) for other in said.shortened.get(left, ())}
+    return any(OSA.distance(word, other, score_cutoff=1) <= 1 for other in similar)
 
 
 # Numbers
@@ -310,7 +317,26 @@ def _may_be_said(quantity: Quantity, said: Said) -> bool:
         return True
     if quantity.dimension == "number" and quantity.written in said.numbers:
         return True
-    return any(one.dimension == "number" and one.written == quantity.written for one in said.quantities)
+    if any(one.dimension == "number" and one.written == quantity.written for one in said.quantities):
+        return True
+    return _is_computed(quantity, said)
+
+
+def _is_computed(quantity: Quantity, said: Said) -> bool:
+    """Tell whether an amount is the sum, the difference or a multiple of two of few, or the time between two."""
+    value, of_kind = quantity.low, said.values
+    if quantity.dimension in _TIMES:
+        return False
+    clocks = of_kind.get("clock", ()) if quantity.dimension == "duration" else ()
+    found = [abs(a - b) * 60 for a, b in _pairs(clocks)]
+    for a, b in _pairs(of_kind.get(quantity.dimension, ())):
+        found += [a + b, abs(a - b)]
+    found += [a * b for a in of_kind.get(quantity.dimension, ()) for b in of_kind.get("number", ()) if b != 1]
+    return any(math.isclose(one, value, rel_tol=1e-6) for one in found)
+
+
+def _pairs(values: Sequence[float]) -> Iterable[tuple[float, float]]:
+    return combinations(values, 2) if len(values) <= FEW else ()
 
 
 def _stands_there(quantity: Quantity, said: Said) -> bool:
@@ -318,7 +344,7 @@ def _stands_there(quantity: Quantity, said: Said) -> bool:
     if quantity.dimension == "clock":
         return not quantity.low % 60 and quantity.low // 60 % 12 in {number % 12 for number in said.numbers}
     if quantity.dimension == "weekday":
-        return fold(quantity.text)[:3] in {stem[:3] for stem in said.stems}
+        return said.has_all_days or fold(quantity.text)[:3] in {stem[:3] for stem in said.stems}
     if quantity.dimension != "date" or len(quantity.parts) != 3:
         return False
     year, month, day = quantity.parts

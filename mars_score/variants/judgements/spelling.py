@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -172,14 +172,19 @@ def _read(premise: str) -> _Premise:
     for first, second in pairwise(found):
         if premise[first.end() : second.start()] == " ":
             pairs.setdefault((first[0] + second[0]).lower(), f"{first[0]} {second[0]}")
-    shortened = defaultdict(list)
+    return _Premise(words, pairs, by_shortened(words))
+
+
+def by_shortened(words: Iterable[str]) -> dict[str, list[str]]:
+    """Return words by each string of :func:`shortened`."""
+    found = defaultdict(list)
     for word in words:
-        for left in _shortened(word):
-            shortened[left].append(word)
-    return _Premise(words, pairs, shortened)
+        for left in shortened(word):
+            found[left].append(word)
+    return found
 
 
-def _shortened(word: str) -> Iterator[str]:
+def shortened(word: str) -> Iterator[str]:
     """Return a word and what is left without one letter; strings at an edit distance of one share one of these."""
     if SHORTEST - 1 <= len(word) <= LONGEST:
         yield word
@@ -213,7 +218,7 @@ def _nearest(word: str, premise: _Premise, known: Lexicon) -> str | None:
         return None
     if is_lower and lower in premise.pairs:
         return premise.pairs[lower]
-    similar = {other for left in _shortened(lower) for other in premise.shortened.get(left, ())}
+    similar = {other for left in shortened(lower) for other in premise.shortened.get(left, ())}
     near = [other for other in sorted(similar) if OSA.distance(lower, other, score_cutoff=1) == 1]
     near = near or [read for pair in _LOOKS_LIKE if (read := lower.replace(*pair, 1)) in premise.words]
     if len(near) != 1 or not _is_misspelt(lower, near[0], is_lower, known):
