@@ -70,7 +70,8 @@ class Row:
     @classmethod
     def from_values(cls, values: Iterable[Any]) -> "Row":
         """Make a row of its values in order, whose tuples JSON has made lists."""
-        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
+        named = dict(zip((field.name for field in fields(cls)), values, strict=True))
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in named.items()})
 
 
 class LogProbability(NamedTuple):

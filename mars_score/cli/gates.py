@@ -144,7 +144,8 @@ def count_unchecked(run: Run) -> tuple[Counter[str], int]:
 def describe(unchecked: Counter[str], rows: int) -> str:
     """Write how many rows cannot be checked, for which reasons, and what can check them."""
     parts = [
-        f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}" for reason, count in unchecked.most_common()
+        f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}"
+        for reason, count in unchecked.most_common()
     ]
     who = "no row" if unchecked.total() == rows else f"{unchecked.total()} of {rows} rows"
     can = "can be" if unchecked.total() == rows else "cannot be"

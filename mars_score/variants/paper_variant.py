@@ -124,7 +124,12 @@ class PaperVariant(Variant):
         notices = encoding_notices([*human, *infills], len(human))
         notices = notices.union(*(reference.notices for reference in references))
         return RowScore(
-            weighted_sum(terms), terms, scores, notices=notices, aspects=Aspects.of(terms), unchecked="not judged with these settings"
+            weighted_sum(terms),
+            terms,
+            scores,
+            notices=notices,
+            aspects=Aspects.of(terms),
+            unchecked="not judged with these settings",
         )
 
 

@@ -46,7 +46,7 @@ CHANGED = 32  # references whose surface is changed
 PARTS = ("best", "worst")  # thirds of the candidates, as people rated them
 SUMMEDITS = "summedits"
 TASKS = ("text", "summary")
-BELIEVED = Reliability(support=1.0, by_context=True, by_reference=True)  # whether or not a model is
+BELIEVED = Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05)  # whether or not a model is
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by preset and kind of measurement: figures by set
 SetFigures = tuple[str, Sequence[Mapping[str, Any]]]  # its name, and the figures of each preset
 Floats = NDArray[np.float64]

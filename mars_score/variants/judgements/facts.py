@@ -313,6 +313,8 @@ def _may_be_said(quantity: Quantity, said: Said) -> bool:
         return True
     if quantity.dimension == "share" and not quantity.unit.name:  # a half, a quarter
         return True
+    if quantity.dimension == "weekday" and not any(one.dimension == "weekday" for one in said.quantities):
+        return True  # a day that sources imply, as by "tomorrow"
     if is_said(quantity, said.quantities) or _stands_there(quantity, said):
         return True
     if quantity.dimension == "number" and quantity.written in said.numbers:

@@ -37,9 +37,6 @@ MIN_CONTRADICTION = 0.9  # A verdict needs this probability: eight of ten are th
 # Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
 # out, and gives the contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
-# A sentence of a summary that the context entails with a lower probability is unsupported: of such ones eight of
-# ten are, by a context of any length (the same page). No score depends on it.
-MAX_ENTAILMENT = 0.05
 MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
 
 NOT_BY_CONTEXT = "this preset cannot judge summaries by their context"  # why a row is unchecked
@@ -52,17 +49,20 @@ class Reliability(NamedTuple):
         support: factor of the weight of support, 0 to 1.
         by_context: whether it can be certain that the context contradicts a sentence of a summary.
         by_reference: whether it can be certain that a close reference contradicts a sentence.
+        max_entailment: a sentence of a summary that the context entails with a lower probability is unsupported;
+            no score depends on it.
     """
 
     support: float = 0.5
     by_context: bool = False
     by_reference: bool = False
+    max_entailment: float = 0.0
 
 
 # Of the NLI models that ship; how often they are right: research/entailment/measure.md.
 SHIPPED = {
-    "mini-nli": Reliability(support=0.5, by_reference=True),
-    "medium-nli": Reliability(support=1.0, by_context=True, by_reference=True),
+    "mini-nli": Reliability(support=0.5, by_reference=True, max_entailment=0.06),
+    "medium-nli": Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05),
 }
 
 
@@ -94,7 +94,8 @@ class Conclusion(NamedTuple):
 
     Attributes:
         support: mean probability that the context says a statement, 0 for a contradicted one; None: not known.
-        contradicted_share: of the statements, as it counts in the score; None: not known.
+        contradicted_share: of a text's sentences; None for a summary, which loses its support alone, and if it is
+            not known.
         contradicted: verdicts on contradicted sentences.
         unsupported: sentences of a summary that its context does not say; some are contradicted as well.
         unchecked: why no contradiction can be told; "" if it can.
@@ -300,7 +301,7 @@ class NliJudge:
         }
         return Conclusion(
             support,
-            None if unchecked else len(contradicted) / max(1, len(stated)),
+            None if unchecked or row.task == "summary" else len(contradicted) / max(1, len(stated)),
             contradicted,
             self._unsupported(judged if question.by_context else {}, missing),
             unchecked,
@@ -342,7 +343,7 @@ class NliJudge:
         }
         for one, judgement in judged.items():
             probability = judgement.entailment.entailment
-            if self.reliability.by_context and probability < MAX_ENTAILMENT:
+            if probability < self.reliability.max_entailment:
                 words = missing.get(one, ())
                 found[one] = Verdict(one.sentence, probability, judgement.premise, "context", words, one.number)
         return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
