@@ -1,6 +1,7 @@
 """Comparison of systems over the same references and contexts: ranking, intervals, tests and differing rows."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations
@@ -10,7 +11,7 @@ import numpy as np
 
 from mars_score.data.checking import check_candidates
 from mars_score.data.writing import plain
-from mars_score.errors import Notices, index_in
+from mars_score.errors import Notice, Notices, index_in
 from mars_score.results import MarsResult
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -72,13 +73,17 @@ class SystemPair:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A row, counted from 0, with the candidates and scores of all systems in the order of the ranking."""
+    """A row, counted from 0, with the candidates and scores of all systems in the order of the ranking.
+
+    ``asked`` is what the candidates answer: the last turn of a dialogue, the question of passages; "" for others.
+    """
 
     row: int
     context: str
     references: tuple[str, ...]
     candidates: tuple[str, ...]
     scores: tuple[float, ...]
+    asked: str = ""
 
     @property
     def spread(self) -> float:
@@ -99,6 +104,7 @@ class SystemRanking:
         resamples: of the tests.
         signature: all that the scores depend on besides the texts; report it beside them.
         notices: a sentence for each notice on rows, and for missing intervals and tests.
+        untested: the reason why there are no tests; "" if there are.
     """
 
     systems: tuple[SystemScore, ...]
@@ -109,6 +115,7 @@ class SystemRanking:
     resamples: int
     signature: Signature
     notices: tuple[str, ...] = ()
+    untested: str = ""
 
     @property
     def verdict(self) -> str:
@@ -117,14 +124,15 @@ class SystemRanking:
         for system in self.systems[:-1]:
             higher, alike = [], []
             for pair in (pair for pair in self.pairs if pair.first == system.name):
-                p = "no test" if math.isnan(pair.p) else f"p = {pair.p:.2g}"
                 if pair.p <= 1 - self.confidence + SAME:
-                    higher.append(f"{pair.second} ({pair.difference:+.3f}, {p})")
+                    higher.append(f"{pair.second} ({pair.difference:+.3f}, p = {pair.p:.2g})")
                 else:
-                    alike.append(f"{pair.second} ({p})")
+                    alike.append(pair.second + ("" if math.isnan(pair.p) else f" (p = {pair.p:.2g})"))
             parts = [f"scores higher than {_listed(higher)}"] if higher else []
             parts += [f"cannot be told apart from {_listed(alike)}"] if alike else []
             clauses.append(f"{system.name} {', but '.join(parts)}")
+        if self.untested:
+            clauses.append(f"no test: {self.untested}")
         return "; ".join(clauses)
 
     def most_different(self, count: int) -> list[ComparedRow]:
@@ -162,10 +170,18 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _count_notices(result: MarsResult, names: Sequence[str], where: Callable[[str, int], str]) -> list[str]:
+    """Write a sentence for each notice, with its number of rows by system where the systems differ in it."""
     counted, count = Notices(), len(result.rows) // len(names)
+    by_system = [Counter[Notice]() for _ in names]
     for index, score in enumerate(result.row_scores):
         counted.add(where(names[index // count], index % count), score.notices)
-    return list(counted.sentences())
+        by_system[index // count].update(score.notices)
+    sentences = []
+    for notice, sentence in counted.by_notice().items():
+        counts = [counts[notice] for counts in by_system]
+        by_name = ", ".join(f"{name} {number}" for name, number in zip(names, counts, strict=True))
+        sentences.append(sentence if len(set(counts)) == 1 else f"{sentence}; by system: {by_name}")
+    return sentences
 
 
 def rank_systems(
@@ -274,7 +290,8 @@ def rank_rows(
     ranked = _system_scores(result, names, codes, confidence)
     ranked.sort(key=lambda system: -sum(system.scores))
     group_count = len(np.unique(codes))
-    if reason := too_few(group_count, "different contexts" if groups is None else "groups"):
+    reason = too_few(group_count, "different contexts" if groups is None else "groups")
+    if reason:
         notices.append(f"no intervals and no p-values: {reason}")
     return SystemRanking(
         systems=tuple(ranked),
@@ -285,6 +302,7 @@ def rank_rows(
         resamples=resamples,
         signature=signature,
         notices=tuple(notices),
+        untested=reason or "",
     )
 
 
@@ -316,7 +334,15 @@ def _compared_rows(systems: Mapping[str, Sequence[Row]], ranked: Sequence[System
     for number, same in enumerate(zip(*(systems[system.name] for system in ranked), strict=True)):
         texts = tuple(row.candidate for row in same)
         scores = tuple(system.scores[number] for system in ranked)
-        yield ComparedRow(number, same[0].prompt, same[0].references, texts, scores)
+        asked = _asked(same[0])
+        yield ComparedRow(number, same[0].prompt, same[0].references, texts, scores, asked)
+
+
+def _asked(row: Row) -> str:
+    """Return the last turn of a dialogue, or the question of passages; "" of others."""
+    if row.task == "dialogue" and row.context:
+        return row.context.splitlines()[-1]
+    return row.question
 
 
 def _pairs(

@@ -138,14 +138,18 @@ class Notices:
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
         """Write one sentence per notice; rows are counted from 0, or as the lines of a file from 1."""
+        return tuple(self.by_notice(lines=lines).values())
+
+    def by_notice(self, *, lines: bool = False) -> dict[Notice, str]:
+        """Return the sentence of each notice that is told; as for :meth:`sentences`."""
         have_names = any(isinstance(row, str) for rows in self.first.values() for row in rows)
         unit = "line " if lines else "" if have_names else "index "
-        sentences = []
+        sentences = {}
         for notice in Notice:
             count, first = self.counts[notice], self.first.get(notice, [])
             if not count or (notice in _OF_ALL and count < self.rows):
                 continue
             named = ", ".join(row if isinstance(row, str) else str(row + lines) for row in first[:_NAMED])
             more = ", ..." if len(first) > _NAMED else ""
-            sentences.append(f"{notice.message}: {count} of {self.rows} rows ({unit}{named}{more})")
-        return tuple(sentences)
+            sentences[notice] = f"{notice.message}: {count} of {self.rows} rows ({unit}{named}{more})"
+        return sentences

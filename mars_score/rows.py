@@ -70,8 +70,10 @@ class Row:
     @classmethod
     def from_values(cls, values: Iterable[Any]) -> "Row":
         """Make a row of its values in order, whose tuples JSON has made lists."""
-        named = dict(zip((field.name for field in fields(cls)), values, strict=True))
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in named.items()})
+        named: dict[str, Any] = dict(zip((field.name for field in fields(cls)), values, strict=True))
+        for name in ("references", "samples"):
+            named[name] = tuple(named[name])
+        return cls(**named)
 
 
 class LogProbability(NamedTuple):

@@ -64,7 +64,7 @@ def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(word_models):
     assert [row.row for row in ranking.most_different(9)] == [0, 2, 1]
     row = ranking.rows[1]
     assert (row.candidates, row.references, row.context) == (("x q", "x q", "q"), ("x y", "c z"), "second\npart")
-    assert ranking.notices[0] == f"{Notice.BLANK.message}: 1 of 12 rows (B[3])"
+    assert ranking.notices[0] == f"{Notice.BLANK.message}: 1 of 12 rows (B[3]); by system: poor 0, A 0, B 1"
     assert ranking.notices[-1] == "no intervals and no p-values: 4 different contexts, fewer than 10"
     plain = json.loads(json.dumps(ranking.to_dict(rows=1), allow_nan=False))
     assert (plain["pairs"][0]["p"], plain["pairs"][0]["interval"], plain["systems"][0]["interval"]) == (None,) * 3
@@ -168,7 +168,9 @@ def test_two_systems_in_few_rows(compare):
     assert code == 0
     lines = out.splitlines()
     assert re.fullmatch(r"ours - theirs +\+0\.5000 +n/a +n/a +2, 1, 0", lines[8])
-    assert lines[9] == "verdict: ours cannot be told apart from theirs (no test)"
+    assert (
+        lines[9] == "verdict: ours cannot be told apart from theirs; no test: 3 different contexts, fewer than 10"
+    )
     assert "notice: no intervals and no p-values: 3 different contexts, fewer than 10" in lines
     assert "  theirs 0.0000: q [31m" in lines
     assert "\x1b" not in out
@@ -349,3 +351,48 @@ def test_names_of_columns_may_have_braces(name):
     with pytest.raises(ValueError, match="holds a text, but") as error:
         columns_of(rows, {"reference": name})
     assert f"column {name!r}[1]" in str(error.value)
+
+
+def test_the_verdict_says_why_there_is_no_test(word_models):
+    def verdict(**options):
+        return rank_systems(MarsScorer(**SETTINGS), SYSTEMS, REFERENCES, CONTEXTS, **options).verdict
+
+    assert verdict() == (
+        "A cannot be told apart from B and poor; B cannot be told apart from poor; "
+        "no test: 4 different contexts, fewer than 10"
+    )
+    assert verdict(groups=["a", "b", "a", "b"]).endswith("; no test: 2 groups, fewer than 10")
+
+
+def test_notices_in_which_systems_differ_are_counted_by_system(word_models):
+    def notices(*candidates):
+        systems = dict(zip("AB", candidates, strict=True))
+        return rank_systems(MarsScorer(**SETTINGS), systems, ["a b"] * 3, ["c"] * 3).notices
+
+    assert notices(["a", "", ""], ["", "b", "a"])[0].endswith(
+        "3 of 6 rows (A[1], A[2], B[0]); by system: A 2, B 1"
+    )
+    assert notices(["a", "", "b"], ["", "b", "a"])[0].endswith("2 of 6 rows (A[1], B[0])")
+    assert "by system" not in "".join(notices(["a"] * 3, ["b"] * 3))
+
+
+ASKED = {
+    "Where is the bus?": ["Be brief.", "Where is the bus?"],
+    "And on Sundays?": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "When?"},
+        {"role": "assistant", "content": "At ten."},
+        {"role": "user", "content": "And on Sundays?"},
+    ],
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_of_a_dialogue_the_last_turn_is_shown(compare, asked):
+    rows = [{**row, "context": ASKED[asked]} for row in ROWS]
+    _, text, _ = compare(first=rows, second=[{**row, "prediction": "q"} for row in rows])
+    shown = text.partition("rows that differ most")[2]
+    assert f"  answers: {asked}" in shown
+    assert "Be brief" not in shown
+    found = json.loads(compare("--json", first=rows, second=[{**row, "prediction": "q"} for row in rows])[1])
+    assert {row["asked"] for row in found["most_different"]} == {asked}

@@ -8,6 +8,7 @@ import jsonl
 import pytest
 
 import mars_score
+from mars_score.cli.project import project_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 TEXT = "The road is busy. They left at noon."
@@ -196,3 +197,33 @@ def test_other_projects_change_nothing(tiny_mini, tmp_path, monkeypatch, rows, r
     code, _, error = run("score", rows)
     assert code == 0
     assert "pyproject" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'preset = "medium"\ntask = "summary"\nfail-contradicted = true\nfail-under = 0.5',
+            {"preset": "medium", "task": "summary"},
+        ),
+        ("context_weight = 0.5\nno-store = true\nquiet = true", {"context_weight": 0.5, "store": False}),
+        ("no-use-context = true\nworkers = 3", {"use_context": False}),
+        ("use-context = false", {"use_context": False}),
+        ("", {}),
+    ],
+)
+def test_settings_of_a_project_are_those_of_a_scorer(text, expected, project):
+    project(text)
+    assert project_settings() == expected
+    mars_score.MarsScorer(**expected)
+
+
+def test_without_a_project_there_are_no_settings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert project_settings() == {}
+
+
+def test_judge_takes_the_settings_of_a_project(tiny_mini, project):
+    project('variant = "fast"\nfail-under = 0.9')
+    judged = mars_score.judge("At ten.", "At ten.", "It leaves at ten.", **project_settings())
+    assert "|variant:fast|" in judged["metadata"]["signature"]

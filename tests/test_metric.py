@@ -2,7 +2,9 @@
 
 import doctest
 import json
+import os
 import pickle
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -177,6 +179,40 @@ def test_without_contexts(make, scored):
     with pytest.raises(ValueError, match=r"added without contexts.*use_context=False"):
         metric.compute(use_context=True)
     assert metric.compute() == {"mars": 0.75}
+
+
+# Loading
+
+
+@pytest.mark.parametrize("variant", [None, "plus", "fast"])
+def test_one_line_loads_the_metric_in_any_folder(tmp_path, variant):
+    """In a process of its own, whose working folder is empty."""
+    code = f"""
+import evaluate, mars_metric, mars_score
+loaded = mars_score.load({variant!r}, preset="mini", use_context=False)
+expected = evaluate.load(mars_metric.__file__, {variant!r}, preset="mini", use_context=False)
+assert isinstance(loaded, evaluate.EvaluationModule)
+assert type(loaded).__name__ == type(expected).__name__ == "Mars"
+assert loaded.make_scorer().settings == expected.make_scorer().settings
+assert loaded.description == expected.description and loaded.features == expected.features
+loaded.add(prediction="a", reference="b")
+assert len(loaded) == 1
+try:
+    mars_score.load("plus", presett="mini")
+except TypeError as error:
+    print(error)
+"""
+    paths = {"PYTHONPATH": str(ROOT), "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"}
+    (tmp_path / "empty").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "empty",
+        env={**os.environ, **paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "unknown setting 'presett'; did you mean 'preset'?\n", done.stderr
 
 
 # Bad input: refused before any model loads (see tests/test_bad_rows.py)

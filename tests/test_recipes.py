@@ -5,13 +5,13 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import evaluate
 import harnesses
 import pytest
 import tiny_models
 
-import mars_metric
 import mars_score
 from mars_score.cli import main
 from mars_score.scorer import MarsScorer
@@ -86,14 +86,37 @@ def test_trainer(tiny_mini, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == str(result.score)
 
 
-def test_evaluate(tiny_mini, tmp_path, monkeypatch, capsys):
-    load = evaluate.load
-    paths = {"rouge": Path(__file__).with_name("toy_metric.py"), "mars": mars_metric.__file__}
+@pytest.fixture
+def toy_rouge(tmp_path, monkeypatch):
+    """Lets a metric of this folder be loaded as ROUGE, which is on the Hub."""
+    load, path = evaluate.load, Path(__file__).with_name("toy_metric.py")
+    monkeypatch.setattr(evaluate, "load", lambda name: load(str(path), cache_dir=str(tmp_path)))
+
+
+def test_beside_other_metrics(tiny_mini, monkeypatch, capsys):
+    """What both metrics get are the texts of the ids, without padding."""
+    import transformers
+
+    tokenizer, scored, score_rows = tiny_models.roberta_tokenizer(), [], MarsScorer.score_rows
+    rouge = SimpleNamespace(compute=lambda predictions, references: {"rouge": (predictions, references)})
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: tokenizer)
+    monkeypatch.setattr(evaluate, "load", lambda name: rouge)
     monkeypatch.setattr(
-        evaluate,
-        "load",
-        lambda path, *name, **more: load(str(paths[path]), *name, cache_dir=str(tmp_path), **more),
+        MarsScorer, "score_rows", lambda *one, **rest: scored.append(one[1]) or score_rows(*one, **rest)
     )
+    names = run("Beside other metrics")
+    assert (names["labels"] == -100).any()
+    assert (names["ids"] != -100).all()
+    texts = tokenizer.batch_decode(names["ids"], skip_special_tokens=True)
+    result = ast.literal_eval(capsys.readouterr().out)
+    assert result["rouge"] == (texts, texts)
+    [rows] = scored
+    assert [row.context for row in rows] == names["contexts"]
+    assert [row.candidate for row in rows] == [text.strip() for text in texts]
+    assert isinstance(result["mars"], float)
+
+
+def test_evaluate(tiny_mini, toy_rouge, capsys):
     run("evaluate")
     assert "'mars': " in capsys.readouterr().out
 
@@ -223,5 +246,7 @@ def test_deepeval(tiny_mini, tmp_path, monkeypatch):
 
 
 def test_every_heading_is_tested():
-    names = {re.sub(r"\W", "_", heading.lower()) for heading in SECTIONS if heading not in PRINTED}
+    """But those without a snippet: tests/test_other_tools.py has the rows of other tools."""
+    with_snippet = [heading for heading, section in SECTIONS.items() if "```" in section]
+    names = {re.sub(r"\W", "_", heading.lower()) for heading in with_snippet if heading not in PRINTED}
     assert {f"test_{name}" for name in names} <= set(globals())

@@ -253,7 +253,7 @@ def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RecordFil
         yield from ("", "rows that differ most")
     for row in rows:
         yield one_line(f"{', '.join(file.line(row.row) for file in files.values())}: {row.spread:.4f} apart")
-        texts = [("context", row.context)] if row.context else []
+        texts = [("answers", row.asked)] if row.asked else [("context", row.context)] if row.context else []
         texts += [("reference", reference) for reference in row.references]
         for system, score, text in zip(ranking.systems, row.scores, row.candidates, strict=True):
             texts.append((f"{one_line(system.name)} {score:.4f}", text))

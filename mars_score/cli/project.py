@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mars_score.settings import ARGUMENTS, SETTING_NAMES
+
 FILE = "pyproject.toml"
 
 
@@ -44,6 +46,22 @@ def with_project_options(argv: Sequence[str], parsers: Mapping[str, argparse.Arg
     if given:
         print(f"mars: options of {path}: {shlex.join(given)}", file=sys.stderr)
     return [argv[0], *given, *argv[1:]]
+
+
+def project_settings() -> dict[str, Any]:
+    """Return what ``[tool.mars]`` sets of :class:`mars_score.MarsScorer`, for :func:`mars_score.judge` and others.
+
+    Options of the command line that are no settings, such as gates, are left out.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    path = project_file()
+    options = {key.replace("-", "_"): value for key, value in (_table(path) if path else {}).items()}
+    switched_off = {key.removeprefix("no_"): not value for key, value in options.items() if key.startswith("no_")}
+    return {
+        key: value for key, value in {**options, **switched_off}.items() if key in (*ARGUMENTS, *SETTING_NAMES)
+    }
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -312,6 +312,8 @@ def _passages(name: str, context: Mapping[Any, Any], readings: Readings) -> Cont
     if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
         raise TypeError(f"{name} must be a string, got {brief(context)}; {remedy}")
+    if len(passages) == 1 and isinstance(passages[0], (list, tuple)):
+        passages = list(passages[0])  # Vector stores give a list for each question.
     texts, question = [], ""
     if "question" in context:
         part = f'{name}["question"]'

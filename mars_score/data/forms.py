@@ -6,11 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mars_score.data.frames import entries_of, is_missing
-from mars_score.data.names import find_chat, find_question, names_chat, names_passages, names_question
+from mars_score.data.names import (
+    find_chat,
+    find_question,
+    names_chat,
+    names_context,
+    names_passages,
+    names_question,
+)
 from mars_score.errors import brief, index_in
 from mars_score.text import is_blank, normalise, whole
 
-_DOCUMENT_TEXTS = ("page_content", "text", "content")
+_DOCUMENT_TEXTS = ("page_content", "text", "content", "passage", "snippet", "body")
 _OF_DOCUMENTS = (
     "metadata",
     "meta",
@@ -20,6 +27,7 @@ _OF_DOCUMENTS = (
     "title",
     "url",
 )  # beside "content", which messages have
+_SPEAKERS = ("speaker", "author", "sender", "user", "name", "utterance")  # fields of turns, not of documents
 _INNER = ("node", "document", "text_resource")  # fields of a hit that hold the document itself
 _MESSAGE_TEXTS = ("content", "value", "parts", "text")
 ROLES = ("system", "user", "assistant")
@@ -80,7 +88,7 @@ class Readings:
     def warnings(self) -> Iterator[str]:
         """Yield a line on what was left out, if anything was."""
         if self.left_out:
-            yield f"left out: {', '.join(f'{count} {kind}' for kind, count in sorted(self.left_out.items()))}"
+            yield f"left out: {', '.join(f'{kind} ({count})' for kind, count in sorted(self.left_out.items()))}"
 
     def _with_questions(self) -> str:
         if not self.questions:
@@ -143,7 +151,8 @@ def _usual_mapping(name: str, value: Mapping[Any, Any]) -> Any:
     if "page_content" in _unwrapped(value):
         return {"passages": [value]}
     passages = [title for title in others if names_passages(title) and _are_passages(value[title])]
-    only_texts = names_passages(others[0]) if len(others) == 1 and len(fields) <= 2 else False
+    is_named = len(others) == 1 and (names_passages(others[0]) or (question and names_context(others[0])))
+    only_texts = is_named and len(fields) <= 2
     if only_texts and (entries := _entries(value[others[0]])) is not None:
         return {"passages": entries} | ({} if question is None else {"question": fields[question]})
     if passages or only_texts or "passages" in others:
@@ -199,7 +208,7 @@ def _has_text(entry: Any) -> bool:
 
 def _is_document(entry: Any) -> bool:
     """Tell whether an entry of a list, which nothing else says to be passages, is a document."""
-    if not _has_text(entry):
+    if not _has_text(entry) or (isinstance(entry, Mapping) and any(name in entry for name in _SPEAKERS)):
         return False
     if not isinstance(entry, Mapping) or any(name in entry for name in ("page_content", "text", *_INNER)):
         return True
@@ -231,7 +240,7 @@ def is_message(entry: Any) -> bool:
     message = _unwrapped(entry)
     if "role" in message or "from" in message:
         return True
-    return message.get("type") in (*ROLES, *_OTHER_ROLES) and "content" in message
+    return str(message.get("type")).casefold() in (*ROLES, *_OTHER_ROLES) and "content" in message
 
 
 def is_chat(value: Any) -> bool:
@@ -294,7 +303,8 @@ def _read_message(label: str, entry: Mapping[Any, Any], readings: Readings) -> T
             f'{label} must be a message with "role" and "content" (keys here: {keys}); rename its keys, or '
             'give texts that were retrieved as {"passages": [...]}'
         )
-    role = _OTHER_ROLES.get(said, said) if isinstance(said, str) else said
+    role = said.casefold() if isinstance(said, str) else said
+    role = _OTHER_ROLES.get(role, role) if isinstance(role, str) else role
     if role not in (*ROLES, _TOOL):
         raise ValueError(f'{label}["role"] must be one of {", ".join(map(repr, ROLES))}, got {said!r:.60}')
     left_out = Counter({"calls of tools": len(calls)})

@@ -19,6 +19,11 @@ def names_passages(title: Any) -> bool:
     return bool(_PASSAGES.fullmatch(_plain(title)))
 
 
+def names_context(title: Any) -> bool:
+    """Tell whether a field, which stands beside a question, is called a context."""
+    return _plain(title) == "context"
+
+
 def names_question(title: Any) -> bool:
     """Tell whether a column or field is called as a question usually is."""
     return _plain(title) in _QUESTIONS
