@@ -4,9 +4,9 @@
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words, beyond that of the references. E: mean
-probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of a text's
-sentences that a reference contradicts. The weights w, v and l grow with the mean length n of the references; `fast`
-has l = 0. Only summaries have s, and only texts F.
+probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of the
+sentences of a text that a reference contradicts. The weights w, v and l grow with the mean length n of the
+references; `fast` has l = 0. Only summaries have s, and only texts F.
 
 Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features, and
 :mod:`mars_score.variants.judgements.nli_judge` says who is judged by the NLI model, and what follows.
