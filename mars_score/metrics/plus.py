@@ -56,8 +56,8 @@ TERMS = {  # in the order of the formula
         "how probable it is that the context says what its sentences say", "sentences that follow from the context"
     ),
     "contradiction": TermText(
-        "the share of its sentences that a reference contradicts, or of a summary those with another quantity; its "
-        "weight is a part of the other points",
+        "the share of its sentences that a reference contradicts, or of a summary those with another quantity; "
+        "its weight is a part of the other points",
         costs="contradicted sentences",
     ),
 }
