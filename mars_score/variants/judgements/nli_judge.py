@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Below this token recall a candidate is not judged by the reference: it says something else, which is no
 # contradiction, even where an NLI model takes it for one (research/entailment/measure.md).
 MIN_RECALL = 0.75
-MIN_CONTRADICTION = 0.92  # A verdict needs this probability: nine of ten are then right (the same page).
+MIN_CONTRADICTION = 0.915  # A verdict needs this probability: nine of ten are then right (the same page).
 # Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
 # out, and gives the contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
