@@ -215,8 +215,9 @@ class NliJudge:
         """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
         accused = {
             (row, number): [([one.sentence], (reference,)) for reference in row.references]
-            for row, number, one in _accused(judgements)
-            if len(row.references) > 1
+            for row, of_row in judgements.items()
+            for number, one in enumerate(of_row)
+            if len(row.references) > 1 and one.entailment.contradiction >= MIN_CONTRADICTION
         }
         asked = [one for of_sentence in accused.values() for one in of_sentence]
         premises = choose_premises(asked, self._config.premise_words, calls)
@@ -229,19 +230,24 @@ class NliJudge:
                 judgements[row][number] = best
 
     def _read_leniently(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
-        """Ask again about contradicted sentences in which a word may be misspelt, with the word that may be meant.
+        """Ask again about contradicted and unsupported sentences, with possible misspellings read as meant.
 
-        The contradiction is then as probable as in this reading.
+        A sentence is then contradicted no more, and supported no less, than in this reading.
         """
-        accused = [
-            (row, number, one, leniently_corrected(one.sentence, one.premise))
-            for row, number, one in _accused(judgements)
+        doubted = [
+            (row, number, one, text)
+            for row, of_row in judgements.items()
+            for number, one in enumerate(of_row)
+            if one.entailment.contradiction >= MIN_CONTRADICTION
+            or one.entailment.entailment < self.reliability.max_entailment
+            if (text := leniently_corrected(one.sentence, one.premise)) != one.sentence
         ]
-        accused = [asked for asked in accused if asked[3] != asked[2].sentence]
-        read = _read([(text, one.premise) for _, _, one, text in accused], calls)
-        for row, number, one, text in accused:
-            contradiction = min(one.entailment.contradiction, read[text, one.premise].entailment.contradiction)
-            entailment = one.entailment._replace(contradiction=contradiction)
+        read = _read([(text, one.premise) for _, _, one, text in doubted], calls)
+        for row, number, one, text in doubted:
+            entailed, contradicted = read[text, one.premise].entailment
+            entailment = Entailment(
+                max(one.entailment.entailment, entailed), min(one.entailment.contradiction, contradicted)
+            )
             judgements[row][number] = one._replace(entailment=entailment)
 
     # What follows
@@ -359,16 +365,6 @@ def _may_be_english(row: Row) -> bool:
 def _sources(row: Row) -> tuple[str, ...]:
     """Return the texts that have the facts of a row: the context, and the references beside a record."""
     return (*passages_of(row.context), *(row.references if row.task == "data" else ()))
-
-
-def _accused(judgements: Mapping[Row, Sequence[Judgement]]) -> list[tuple[Row, int, Judgement]]:
-    """Return the judgements by which a sentence is contradicted, with the row and the index of each."""
-    return [
-        (row, number, one)
-        for row, of_row in judgements.items()
-        for number, one in enumerate(of_row)
-        if one.entailment.contradiction >= MIN_CONTRADICTION
-    ]
 
 
 def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
