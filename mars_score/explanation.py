@@ -133,7 +133,7 @@ class Explanation:
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
         for finding in self.findings:
             lines.append(f"  {finding.label}: {finding.verdict.sentence}")
-            lines.append(f"      {finding.in_words(None)}")
+            lines += [f"      {line}" for line in finding.reasons]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -172,8 +172,8 @@ def _word(word: Word) -> str:
 def finding_page(finding: Finding) -> str:
     """Write a finding as HTML: the sentence of the candidate with its wrong words marked, and what is wrong."""
     sentence = marked_page(finding.verdict.sentence, [finding])
-    reason = f"<small>{escape(finding.in_words(None))}</small>"
-    return f'<p class="mars-verdict mars-{finding.label}"><b>{finding.label}</b> {sentence}{reason}</p>'
+    reasons = "".join(f"<small>{escape(line)}</small>" for line in finding.reasons)
+    return f'<p class="mars-verdict mars-{finding.label}"><b>{finding.label}</b> {sentence}{reasons}</p>'
 
 
 def marked_page(text: str, findings: Iterable[Finding]) -> str:

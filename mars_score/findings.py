@@ -13,7 +13,7 @@ from mars_score.sentences import sentences
 from mars_score.text import one_line
 
 LABELS = ("contradicted", "unsupported", "")  # of a row, in the order of lists; "" where nothing was found
-_QUOTED = 100  # characters of a premise that fit a line
+_QUOTED = 100  # characters of a premise
 _LISTED = 4  # numbers and names that a line has; of more the others are counted
 _WORD = re.compile(r"[^\s*_`]+")
 _GAP = r"[\s*_`]{1,20}"  # between words, also in Markdown
@@ -62,6 +62,12 @@ class Finding:
             parts.append(f"{self.sources} does not say it{self._by()}")
         return "; ".join(parts)
 
+    @property
+    def reasons(self) -> list[str]:
+        """Return lines with all that is known: what is wrong, and the passage that is nearest to the sentence."""
+        premise = self.verdict.premise if self.label == "unsupported" else ""
+        return [self.in_words(None), *([f"nearest: {one_line(premise)}"] if premise else [])]
+
     def _by(self) -> str:
         """Return, in brackets, the words that a premise contradicts, or else the probability of the verdict."""
         words = listed(self.verdict.words) if self.label == "contradicted" else ""
@@ -103,6 +109,18 @@ def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
         other = "the reference: " if verdict.source == "reference" and row.task == "summary" else ""
         found.append(Finding(label, verdict, missing, sources, other, is_of_several))
     return tuple(found)
+
+
+def brief_findings(findings: Sequence[Finding], length: int = 110) -> str:
+    """Put the first of the findings on a candidate in a line, and count the others.
+
+    Args:
+        findings: at least one.
+        length: characters of the line.
+    """
+    first, *others = findings
+    more = f"; and {len(others)} more" if others else ""
+    return one_line(first.with_number(length // 2), length - len(more)) + more
 
 
 def label_of(score: RowScore) -> str:
