@@ -152,7 +152,7 @@ def count_unchecked(run: Run) -> tuple[Counter[str], int]:
     reasons, rows = Counter[str](), 0
     for _, scored in run.scores():
         rows += len(scored)
-        reasons.update(result.unchecked for result in scored if not result.checked)
+        reasons.update(result.unchecked for result in scored if not (result.checked or result.contradicted))
     return reasons, rows
 
 

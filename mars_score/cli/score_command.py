@@ -24,7 +24,7 @@ from mars_score.cli.arguments import (
 from mars_score.cli.baseline import Baseline, read_baseline
 from mars_score.cli.gates import add_gate_options, failures, unchecked_notices
 from mars_score.cli.printing import print_error, print_line, print_notices, scoring
-from mars_score.findings import brief_findings, findings_of
+from mars_score.findings import Finding, brief_findings, findings_of
 from mars_score.progress import progress_bars
 from mars_score.text import one_line
 
@@ -231,8 +231,8 @@ def _print_shown(summary: Summary) -> None:
     print_line(f"{_HEADING} ({order})" if is_partial else _HEADING)
     for label, rows in shown.items():
         for row in rows:
-            mark = f"[{label}] " if label else ""
-            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {mark}{one_line(row.row.candidate, 80)}")
+            text = one_line(row.row.candidate, 80)
+            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {_mark(row.findings)}{text}")
             if row.findings:
                 print_line(f"{'':14}{brief_findings(row.findings)}")
         more = by_label[label].count - len(rows)
@@ -240,13 +240,18 @@ def _print_shown(summary: Summary) -> None:
             print_line(f"{'':6}and {more} more {label} row{'s' if more > 1 else ''}")
 
 
+def _mark(findings: Sequence[Finding]) -> str:
+    return f"[{findings[0].label}] " if findings else ""
+
+
 def _print_details(run: Run) -> None:
     """Print the score, the candidate, what was found in it, the terms and the compared texts of every row."""
     for chunk, scored in run.scores():
         for number, row, score in zip(chunk.file.numbers, chunk.rows, scored, strict=True):
-            print_line(f"{number + 1:>4}  {score.score:.4f}  {one_line(row.candidate)}")
-            for finding in findings_of(row, score):
-                print_line(f"      {finding.label}: {one_line(finding.with_number(None))}")
+            findings = findings_of(row, score)
+            print_line(f"{number + 1:>4}  {score.score:.4f}  {_mark(findings)}{one_line(row.candidate)}")
+            for finding in findings:
+                print_line(f"      {one_line(finding.with_number(None))}")
             terms = [term for term in score.terms if term.value]
             details = [(term.value, f"{term.name}, weight {term.weight:.3f}") for term in terms if len(terms) > 1]
             details += [
