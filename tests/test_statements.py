@@ -380,8 +380,17 @@ def test_without_a_pipeline_nothing_is_a_fragment(monkeypatch):
         "so, ",
         "? ",
         "\\xc3",
-    ]
-    + ["(Smith 2020", "Smith, ", "&amp;", "`", "text ", ":)", "- ", '"', "no ", "the answer "],
+        "(Smith 2020",
+        "Smith, ",
+        "&amp;",
+        "`",
+        "text ",
+        ":)",
+        "- ",
+        '"',
+        "no ",
+        "the answer ",
+    ],
 )
 def test_long_loops_are_read(run):
     text = run * (200_000 // len(run))
