@@ -4,9 +4,9 @@
 
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words, beyond that of the references. E: mean
-probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of a text's
-sentences that a reference contradicts. The weights w, v and l grow with the mean length n of the references; `fast`
-has l = 0. Only summaries have s, and only texts F.
+probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of the
+sentences that a reference contradicts, but of a summary only those with another quantity. The weights w, v and l
+grow with the mean length n of the references; `fast` has l = 0. Only summaries have s.
 
 Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features, and
 :mod:`mars_score.variants.judgements.nli_judge` says who is judged by the NLI model, and what follows.
@@ -56,7 +56,8 @@ TERMS = {  # in the order of the formula
         "how probable it is that the context says what its sentences say", "sentences that follow from the context"
     ),
     "contradiction": TermText(
-        "the share of its sentences that a reference contradicts; its weight is a part of the other points",
+        "the share of its sentences that a reference contradicts, or of a summary those with another quantity; "
+        "its weight is a part of the other points",
         costs="contradicted sentences",
     ),
 }
@@ -74,7 +75,7 @@ class PlusConfig:
     )
     support_weight: float = option(0.2, "Largest weight s of the support by the context, in a summary.", 0, 10)
     contradiction_penalty: float = option(
-        0.5, "Share of the score that a text loses if a reference contradicts all its sentences.", 0, 1
+        0.5, "Share of the score that is lost if all sentences are contradicted, of a summary by a quantity.", 0, 1
     )
     context_words: float = option(3.0, "Words of a reference at which w is half its largest.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half its largest.", 0)

@@ -11,7 +11,7 @@ from mars_score.text import plain_words
 from mars_score.variants.judgements.quantities import Quantity, conflicts, is_said, read_quantities
 
 # Share of the words of each sentence, apart from quantities, that the other must have: so both speak of the same.
-MIN_SHARED = 0.5
+MIN_SHARED = 0.6
 
 
 class Conflict(NamedTuple):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Below this token recall a candidate is not judged by the reference: it says something else, which is no
 # contradiction, even where an NLI model takes it for one (research/entailment/measure.md).
 MIN_RECALL = 0.75
-MIN_CONTRADICTION = 0.9  # A verdict needs this probability: eight of ten are then right (the same page).
+MIN_CONTRADICTION = 0.915  # A verdict needs this probability: nine of ten are then right (the same page).
 # Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
 # out, and gives the contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
@@ -94,8 +94,7 @@ class Conclusion(NamedTuple):
 
     Attributes:
         support: mean probability that the context says a statement, 0 for a contradicted one; None: not known.
-        contradicted_share: of a text's sentences; None for a summary, which loses its support alone, and if it is
-            not known.
+        contradicted_share: of the sentences, as it counts in the score; None: not known.
         contradicted: verdicts on contradicted sentences.
         unsupported: sentences of a summary that its context does not say; some are contradicted as well.
         unchecked: why no contradiction can be told; "" if it can.
@@ -292,7 +291,9 @@ class NliJudge:
                 0.0 if one.number in denied else judgement.entailment.entailment
                 for one, judgement in judged.items()
             )
-        unchecked = question.unchecked or ("" if judged or contradicted else "nothing is stated")
+        unchecked = "" if contradicted else question.unchecked or ("" if judged else "nothing is stated")
+        # A summary that the NLI model takes for contradicted loses its support alone: people rate it as others.
+        counted = [verdict for verdict in contradicted if row.task == "text" or verdict.probability is None]
         flags = {
             Notice.SENTENCES_CUT: is_asked and len(stated) < len(statements_of(row.candidate)),
             Notice.CONTRADICTED: bool(contradicted),
@@ -301,7 +302,7 @@ class NliJudge:
         }
         return Conclusion(
             support,
-            None if unchecked or row.task == "summary" else len(contradicted) / max(1, len(stated)),
+            None if unchecked else len(counted) / max(1, len(stated)),
             contradicted,
             self._unsupported(judged if question.by_context else {}, missing),
             unchecked,

@@ -88,25 +88,32 @@ class Lexicon(NamedTuple):
     is_foreign: Known
 
 
-@cache
 def lexicon() -> Lexicon:
-    """Return the dictionary of simplemma and the frequencies of wordfreq."""
+    """Return the dictionary of simplemma and the frequencies of wordfreq; they are loaded when first used."""
+    return Lexicon(_is_word, _frequency, _is_foreign)
+
+
+def _is_word(word: str) -> bool:
     from simplemma import is_known
+
+    return is_known(word, lang="en")
+
+
+def _frequency(word: str) -> float:
+    share = _shares("en", "best").get(word)
+    return math.log10(share * 1e9) if share else 0.0
+
+
+def _is_foreign(word: str) -> bool:
+    return any(word in _shares(language, "small") for language in _LANGUAGES)
+
+
+@cache
+def _shares(language: str, wordlist: str) -> Mapping[str, float]:
+    """Return the share of each word in the texts of a language."""
     from wordfreq import get_frequency_dict
 
-    frequencies = get_frequency_dict("en", wordlist="best")
-
-    def is_word(word: str) -> bool:
-        return is_known(word, lang="en")
-
-    def frequency(word: str) -> float:
-        share = frequencies.get(word)
-        return math.log10(share * 1e9) if share else 0.0
-
-    def is_foreign(word: str) -> bool:
-        return any(word in get_frequency_dict(language, wordlist="small") for language in _LANGUAGES)
-
-    return Lexicon(is_word, frequency, is_foreign)
+    return get_frequency_dict(language, wordlist=wordlist)
 
 
 @lru_cache(maxsize=4096)
@@ -208,20 +215,14 @@ def _nearest(word: str, premise: _Premise, known: Lexicon) -> str | None:
     """Return the word or the two words of the premise that a misspelling stands for, as they are to be written."""
     lower = word.lower()
     is_lower = word == lower
-    if (
-        len(word) < SHORTEST
-        or lower in premise.words
-        or not word.isascii()
-        or word[1:] != lower[1:]
-        or known.is_word(lower)
-    ):
+    if len(word) < SHORTEST or lower in premise.words or not word.isascii() or word[1:] != lower[1:]:
         return None
-    if is_lower and lower in premise.pairs:
+    if is_lower and lower in premise.pairs and not known.is_word(lower):
         return premise.pairs[lower]
     similar = {other for left in shortened(lower) for other in premise.shortened.get(left, ())}
     near = [other for other in sorted(similar) if OSA.distance(lower, other, score_cutoff=1) == 1]
     near = near or [read for pair in _LOOKS_LIKE if (read := lower.replace(*pair, 1)) in premise.words]
-    if len(near) != 1 or not _is_misspelt(lower, near[0], is_lower, known):
+    if len(near) != 1 or known.is_word(lower) or not _is_misspelt(lower, near[0], is_lower, known):
         return None
     return _as_cased(premise.words[near[0]], word)
 

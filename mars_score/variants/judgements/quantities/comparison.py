@@ -239,6 +239,8 @@ def _excludes(one: Quantity, other: Quantity) -> bool:
         return one.dimension == "year" and (one.high < other.low or other.high < one.low)
     if other.bound not in ("", "~") and not other.near and one.bound in ("", "~"):
         return False  # "10 kg" may be an example of what a limit excludes
+    if not (one.is_single or other.is_single or one.bound or other.bound):
+        return not _equal(one, other)  # Of two ranges each states both of its ends.
     (low, high), (least, most) = _interval(one), _interval(other)
     size = max(abs(one.low), abs(other.low))
     margin = max(
