@@ -101,7 +101,14 @@ def test_judge_lets_no_contradiction_pass(accused):
     judged = mars_score.judge(SAME, **row, threshold=-5.0)
     assert judged["passed"] is False
     assert "contradicts" in judged["reason"]
-    assert judged["metadata"]["contradicted"][0].keys() == {"sentence", "probability", "premise", "source"}
+    assert judged["metadata"]["contradicted"][0].keys() == {
+        "sentence",
+        "probability",
+        "premise",
+        "source",
+        "words",
+        "number",
+    }
     assert mars_score.judge(SAME, **row)["passed"] is False
     assert mars_score.judge(SAME, **row, threshold=-5.0, allow_contradictions=True)["passed"] is True
     assert mars_score.judge(SAME, **row, allow_contradictions=True)["passed"] is None

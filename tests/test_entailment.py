@@ -370,7 +370,11 @@ def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
 
 @pytest.mark.parametrize(
     ("probability", "sentence", "is_unsupported"),
-    [(MAX_ENTAILMENT - 0.01, "It is new.", True), (MAX_ENTAILMENT, "It is new.", False), (0.0, "Is it new?", False)],
+    [
+        (MAX_ENTAILMENT - 0.01, "It is new.", True),
+        (MAX_ENTAILMENT, "It is new.", False),
+        (0.0, "Is it new?", False),
+    ],
 )
 def test_a_statement_with_a_small_probability_is_unsupported(probability, sentence, is_unsupported):
     found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))])

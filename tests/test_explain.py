@@ -61,7 +61,12 @@ def test_the_parts_sum_to_the_score(result):
                 assert recall == pytest.approx(match.similarity, abs=1e-12)
     assert bool(result.explanations[0].matches[0].words) == ("variant:paper" not in str(result.signature))
     blank = result.explanations[2]
-    assert (blank.score.score, blank.score.terms, blank.matches, str(blank)) == (0.0, (), (), "0.0000  (blank candidate)")
+    assert (blank.score.score, blank.score.terms, blank.matches, str(blank)) == (
+        0.0,
+        (),
+        (),
+        "0.0000  (blank candidate)",
+    )
     assert [explanation["score"] for explanation in json.loads(result.to_json())["explanations"]] == result.scores
     words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
     encoded = sum(word.similarity is not None for word in words)

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from mars_score.data.checking import check_candidates, check_contexts, check_references
+from mars_score.data.checking import Context, check_candidates, check_contexts, check_references
 from mars_score.data.reading import read_rows
 from mars_score.data.writing import convert, plain, row_line
 from mars_score.errors import MarsWarning
@@ -344,7 +344,7 @@ def test_texts_are_normalised_once(count):
         [checked] = check_candidates([text])
         assert checked == ("" if is_blank(text) else normalise(text))
         assert check_candidates([checked]) == [checked]
-        assert check_contexts([text]) == [("" if is_blank(text) else text, "")]  # its task is not known yet
+        assert check_contexts([text]) == [Context("" if is_blank(text) else text, "")]  # its task is not known yet
         assert is_blank(text) or check_references([text]) == [(checked,)]
 
     fuzz(count, check, CELL)

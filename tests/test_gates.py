@@ -91,10 +91,9 @@ REASONS = {
     "dialogue": ("1 dialogue", "2 dialogues"),
     "record": ("1 record", "2 records"),
     "blank candidate": ("1 blank candidate", "2 blank candidates"),
-    "no reference and no context": (
-        "1 row with no reference and no context",
-        "2 rows with no reference and no context",
-    ),
+    "no reference": ("1 row without references", "2 rows without references"),
+    "no context": ("1 summary without a context", "2 summaries without a context"),
+    "not judged by this NLI model": ("1 row not judged by this NLI model", "2 rows not judged by this NLI model"),
     "not English": ("1 row that is not English", "2 rows that are not English"),
     "far from its references": ("1 row far from its references", "2 rows far from their references"),
     "this preset cannot judge summaries by their context": (
@@ -102,7 +101,7 @@ REASONS = {
         "2 summaries that this preset cannot judge by their context; --preset medium can judge these summaries",
     ),
     "nothing is stated": ("1 row that states nothing", "2 rows that state nothing"),
-    "a reason of the future": ("1 a reason of the future", "2 a reason of the future"),
+    "unread for once": ("1 row unread for once", "2 rows unread for once"),
 }
 
 
@@ -115,9 +114,8 @@ def found(monkeypatch):
 
         def changed(*arguments):
             finding = next(turn)
-            changes = {"verdicts": (VERDICT,)} if finding == "contradicted" else {}
-            changes |= {"checked": finding in ("", "contradicted"), "unchecked": "" if changes else finding}
-            return replace(from_dict(*arguments), **changes)
+            changes = {"contradicted": (VERDICT,)} if finding == "contradicted" else {}
+            return replace(from_dict(*arguments), unchecked="" if changes else finding, **changes)
 
         monkeypatch.setattr(RowScore, "from_dict", changed)
 
@@ -178,7 +176,7 @@ GATES = {  # options with which the gate fails, and with which it passes; the ro
 def test_the_status_is_3_if_any_gate_fails(gates):
     """Of all combinations of gates that are not there, fail, or pass."""
     rows = [
-        RowScore(1.0, verdicts=(VERDICT,)),
+        RowScore(1.0, contradicted=(VERDICT,)),
         RowScore(0.5),
         RowScore(0.0, checked=False, unchecked="blank candidate"),
     ]

@@ -97,16 +97,16 @@ def test_what_costs_or_adds_much_is_named(tiny_mini, name, phrase):
 
 def contradict(patch, *told, source="reference"):
     """Let results have verdicts on these sentences, by these premises of a source."""
-    score = MarsScorer.score
+    score_texts = MarsScorer.score
 
     def with_verdicts(self, *columns, **options):
-        result = score(self, *columns, **options)
-        judged = tuple(Verdict(sentence, 0.9, premise, source) for sentence, premise in told)
-        return replace(
-            result,
-            explanations=(replace(result.explanations[0], verdicts=judged),),
-            row_scores=(replace(result.row_scores[0], verdicts=judged),),
+        result = score_texts(self, *columns, **options)
+        judged = tuple(
+            Verdict(sentence, 0.9, premise, source, number=number)
+            for number, (sentence, premise) in enumerate(told, 1)
         )
+        score = replace(result.row_scores[0], contradicted=judged)
+        return replace(result, explanations=(replace(result.explanations[0], score=score),), row_scores=(score,))
 
     patch.setattr(MarsScorer, "score", with_verdicts)
 
@@ -143,7 +143,7 @@ def test_the_only_sentence_has_no_number(word_models, monkeypatch):
 def test_models_are_loaded_once(nothing_loaded, named_models, monkeypatch):
     loaded, load = [], loading.load_model
     monkeypatch.setattr(loading, "load_model", lambda *arguments: loaded.append(arguments[0]) or load(*arguments))
-    for output in ("The road", "The bridge"):
+    for output in ("The road is old.", "The bridge is new."):
         mars_score.judge(output, REFERENCE, CONTEXT, **named_models, task="summary")
     assert sorted(loaded) == ["encoder", "entailment_model", "language_model"]
 

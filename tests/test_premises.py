@@ -13,7 +13,7 @@ from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS
 from mars_score.text import passages_of
 from mars_score.variants.judgements.premises import choose_premises, neighbourhood
-from mars_score.variants.judgements.statements import judged_sentences
+from mars_score.variants.judgements.statements import statements_of
 
 BREAD = "The baker puts warm bread in the window."
 BOATS = "The children look at the boats."
@@ -38,7 +38,7 @@ class Chooser:
     def __call__(self, candidate, references=(), context="", task="text", **settings):
         """Pairs of a sentence and its premise."""
         config = PlusConfig(**settings)
-        judged = judged_sentences(candidate)[: config.max_sentences]
+        judged = [one.sentence for one in statements_of(candidate)[: config.max_sentences]]
         texts = tuple(passages_of(context)) if task == "summary" else tuple(references)
         [premises] = choose_premises([(judged, texts)], config.premise_words, self._calls)
         return list(zip(judged, premises, strict=True))
@@ -137,7 +137,7 @@ def test_the_first_sentences_are_judged(premises):
     ("candidate", "judged"),
     [
         ("Thanks! It rains. Bye.", ["It rains."]),
-        ("Thanks! Bye.", ["Thanks!", "Bye."]),
+        ("Thanks! Bye.", ["Bye."]),  # where no sentence has more
         ("It rains.\n[1]\n\U0001f600", ["It rains."]),
         ("Yes. Rain falls.", ["Rain falls."]),
         ("Sure, rain. Rain falls.", ["Rain falls."]),  # one word is left
@@ -150,7 +150,7 @@ def test_the_first_sentences_are_judged(premises):
 )
 def test_sentences_that_state_nothing_are_not_judged(premises, candidate, judged):
     """Nor is one word beside sentences of more."""
-    assert [sentence for sentence, _ in premises(candidate, [ROAD])] == judged == judged_sentences(candidate)
+    assert [sentence for sentence, _ in premises(candidate, [ROAD])] == judged
 
 
 def test_a_neighbourhood_cannot_grow():

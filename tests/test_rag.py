@@ -9,7 +9,7 @@ import jsonl
 import pytest
 
 from mars_score.models.sources import KNOWN
-from mars_score.variants.judgements.nli_judge import MAX_ENTAILMENT
+from mars_score.variants.judgements.nli_judge import SHIPPED
 from research import results
 
 ROOT = Path(__file__).parent.parent
@@ -95,7 +95,7 @@ def test_how_often_an_unsupported_sentence_is_wrong():
     told = [one["unsupported"] for name, one in measured["context"].items() if name.startswith("summedits")]
     right, said = (sum(one[key] for one in told) for key in ("right", "said"))
     assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
-    assert f"probability below {MAX_ENTAILMENT:g}".replace("0.", ".") in page
+    assert f"probability below {SHIPPED['medium-nli'].max_entailment:g}".replace("0.", ".") in page
     rated = [one for one in measured["rated"].values() if "best unsupported" in one]
     best, told_best, worst, told_worst = (
         sum(one[f"{part}{of}"] for one in rated) for part in ("best", "worst") for of in ("", " unsupported")

@@ -87,9 +87,7 @@ def scores_and_notices(scorer, *arguments):
 
 ROW = Row("It rained, it rained.", ("It was wet.",), "It was wet outside.", ("It poured.",))
 TERMS = term_names(ROW, PlusConfig())
-FEATURES = Features(
-    ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), contradicted_share=0.5
-)
+FEATURES = Features(ROW, TERMS, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), contradicted_share=0.5)
 
 
 @pytest.mark.parametrize(

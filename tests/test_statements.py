@@ -3,11 +3,21 @@
 import random
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mars_score.language import PipelineMissingError
+from mars_score.models.tagger import Tagger
 from mars_score.text import normalise, plain_words
-from mars_score.variants.judgements.statements import judged_sentences, plain, statement, states
+from mars_score.variants.judgements.statements import (
+    Kind,
+    is_fragment,
+    marks_of,
+    plain,
+    statement,
+    statements_of,
+    states,
+)
 from research.entailment import surface
 from research.entailment.surface import LEARNED, MEASURED
 
@@ -22,27 +32,27 @@ SAME = {
     "full-width signs": "It rained in May\uff0e",
     "Chinese full stop": "It rained in May\u3002",
     "white space": " It  rained\nin\tMay .",
-    "emoji": "\U0001f327\ufe0f It rained \U0001f44d\U0001f3fd in May. \U0001f468\u200d\U0001f469\u200d\U0001f467",
-    "flag": "\U0001f1e9\U0001f1ea It rained in May.",
-    "keycap": "It rained in May. \u2705\u20e3",
-    "emoticons": ":-) It rained in May. <3 :D",
+    "emoji": "\U0001f327\ufe0f It rained in May. \U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "emoticon": "It rained in May. :D",
+    "other emoticon": "It rained in May :-).",
+    "heart": "It rained in May. <3",
     "number": "It rained in May [1].",
-    "numbers": "It rained[2, 3] in May.[4-6]",
+    "numbers": "It rained in May.[4-6]",
     "footnote": "It rained in May[^7].",
     "superscript": "It rained in May.\u00b9\u00b2",
     "author": "It rained in May (Smith 2020).",
-    "authors": "It rained (see Smith and Jones, 2019; Wu et al., 2021b) in May.",
+    "authors": "It rained in May (see Smith and Jones, 2019; Wu et al., 2021b).",
     "pages": "It rained in May (Smith 2020, p. 4).",
     "needed": "It rained in May [citation needed].",
     "source": "It rained in May [Source].",
     "page": "It rained in May (see p. 4).",
-    "bold": "**It rained** in __May__.",
+    "bold": "**It rained** in **May**.",
     "italic": "_It_ rained in *May*.",
+    "both": "_**It rained**_ in ***May***.",
     "code": "It rained in `May`.",
-    "struck": "~~It rained in May.~~",
-    "footnote mark": "It rained in May.*",
     "tags": "<p>It rained<br/> in <b class='x'>May</b>.</p>",
-    "comment": "It rained <!-- a < b --> in May.",
+    "tags within tags": "<b>It <b>rained</b> in <i>May</i></b>.",
+    "comment": "It rained <!-- in March --> in May.",
     "link": "It rained in [May](https://example.org/may).",
     "image": "It rained in ![May](/may.png).",
     "address": "It rained in May. https://example.org/a?b=c",
@@ -51,9 +61,6 @@ SAME = {
     "soft hyphen": "It rain\u00aded in May.",
     "dash in front": "- It rained in May.",
     "bullet": "\u2022 It rained in May.",
-    "numbered": "1. It rained in May.",
-    "lettered": "(b) It rained in May.",
-    "box": "- [x] It rained in May.",
     "quotation of a mail": "> It rained in May.",
     "heading": "## It rained in May",
     "cell": "| It rained in May. |",
@@ -62,7 +69,8 @@ SAME = {
     "yes": "Yes, it rained in May.",
     "yes as a sentence": "Yes. It rained in May.",
     "sure": "Sure! It rained in May.",
-    "so": "So it rained in May.",
+    "so": "So, it rained in May.",
+    "thanks": "Thank you for reaching out, it rained in May.",
     "several": "- So, in short, note that it rained in May.",
     "dash behind": "Well - it rained in May.",
     "according to": "According to the text above, it rained in May.",
@@ -76,7 +84,7 @@ SAME = {
     "replacement": "It rained in May.\ufffd",
     "escaped bytes": "It rained\\xC2\\xa0in May\\xe2\\x80\\xa6",
 }
-# Texts whose words, numbers and signs state something.
+# Texts whose words, numbers, signs and marks state something, or may.
 STATEMENTS = {
     "No, it did not rain.": "No, it did not rain.",
     "No.": "No.",
@@ -87,7 +95,9 @@ STATEMENTS = {
     "-5 degrees were measured": "-5 degrees were measured.",
     "it is 40% of $5": "It is 40% of $5.",
     "5 of snake_case and 40 km2": "5 of snake_case and 40 km2.",
-    "It covers 40 km\u00b2 and H\u2082O": "It covers 40 km2 and H2O.",
+    "It covers 40 km\u00b2 and H\u2082O": "It covers 40 km\u00b2 and H\u2082O.",
+    "It covers 40 km\u00b2.": "It covers 40 km\u00b2.",
+    "It holds 5 m\u00b3": "It holds 5 m\u00b3.",
     "\uff21\uff22\uff23 costs \uff15\uff10": "ABC costs 50.",
     "He said \u201cno\u201d and \u201cyes\u201d": 'He said "no" and "yes".',
     'He said "no!"': 'He said "no".',
@@ -97,18 +107,30 @@ STATEMENTS = {
     "Sophie came": "Sophie came.",
     "Well known, it is": "Well known, it is.",
     "Okay": "Okay.",
-    "Thanks!": "Thanks.",
     "Answer the phone": "Answer the phone.",
     "R&D &amp; sales": "R&D & sales.",
-    "It rained\u2122 \u00a9 Smith": "It rainedTM \u00a9 Smith.",
+    "It rained\u2122 \u00a9 Smith": "It rained\u2122 \u00a9 Smith.",
     "\u96e8\u3002": "\u96e8.",
-    "Es regnet fu\u0308nfmal": "Es regnet f\u00fcnfmal.",
     "She has two sons (aged 5 and 8).": "She has two sons (aged 5 and 8).",
     "The bread costs 8p.": "The bread costs 8p.",
     "The share was <3.": "The share was <3.",
+    "She uses Adobe XD.": "She uses Adobe XD.",
     "The bridge opened late (May 2020).": "The bridge opened late (May 2020).",
+    "It is closed (Winter 2020).": "It is closed (Winter 2020).",
     "So far nobody came.": "So far nobody came.",
+    "So little rain fell.": "So little rain fell.",
     "Nobody came but Ann.": "Nobody came but Ann.",
+    "It returns [1].": "It returns [1].",
+    "It is in [0, 1].": "It is in [0, 1].",
+    "1. It rained.": "1. It rained.",
+    "b) It rained.": "B) It rained.",
+    "- [x] It rained.": "[x] It rained.",
+    "~~It rained~~ It snowed.": "~~It rained~~ It snowed.",
+    "The file is __init__.py": "The file is __init__.py.",
+    "Press <Enter> twice.": "Press <Enter> twice.",
+    "Open https://example.org/a now.": "Open https://example.org/a now.",
+    "The match ended \u2705.": "The match ended \u2705.",
+    "\U0001f1e9\U0001f1ea won.": "\U0001f1e9\U0001f1ea won.",
 }
 QUESTIONS = {
     "Is it new?": "Is it new?",
@@ -120,13 +142,14 @@ QUESTIONS = {
     "(Is it new?)": "(Is it new?)",
 }
 NOTHING = ["", "\u2026", "!", "\U0001f600 [1]", "**", "<br>", "</s>", "(https://example.org)", "-", "| |"]
+# Whole sentences to the listener.
+CHATTER = ["Thanks!", "You are welcome.", "I hope this helps!", "Let me know if you have more questions."]
 
 
 @pytest.mark.parametrize("text", SAME.values(), ids=SAME)
 def test_what_states_the_same(text):
     assert statement(text) == FACT
     assert states(FACT, statement(text))
-    assert states(plain(text), FACT)
 
 
 @pytest.mark.parametrize(("text", "expected"), STATEMENTS.items())
@@ -139,20 +162,44 @@ def test_questions_stay_questions(text, expected):
     assert statement(text) == expected
 
 
-@pytest.mark.parametrize("text", NOTHING)
+@pytest.mark.parametrize("text", NOTHING + CHATTER)
 def test_some_texts_state_nothing(text):
     assert plain_words(statement(text)) == []
-    assert judged_sentences(text) == []
+    assert statements_of(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("It rained in May [1].", "It rained in May."),
+        ("It rained in May (Smith 2020).", "It rained in May."),
+        ("\U0001f327\ufe0f It rained in May.", "It rained in May."),
+        ("It rained in May. www.example.org", "It rained in May."),
+        ("It rained in March (see p. 4).", "It rained in March."),
+        ("It rained in March\u00b2.", "It rained in March."),
+        ("It rained in May :).", "It rained in May."),
+    ],
+)
+def test_marks_that_a_premise_has_too_stay(text, without):
+    """What both are about may be the mark itself; a text without marks has no kind of them."""
+    assert marks_of(without) == frozenset()
+    [kind] = marks_of(text)
+    assert plain(text) == statement(text) == without
+    assert plain(text, frozenset([kind])) == text
+    assert statement(text, frozenset(["other"])) == without
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Yes, **it** rained&#33; [1]\n\n- So it is \U0001f600 late.", "Yes, it rained! - So it is late."),
+        (
+            "Yes, **it** rained&#33; [1]\n\n- So it is \U0001f600 late.",
+            "Yes, it rained! [1] - So it is \U0001f600 late.",
+        ),
         ("<p>A <i>b</i></p>\u00a0c\u2014d \u201ce\u201d", 'A b c-d "e"'),
-        ("See https://example.org/a. It rained (Smith 2020).", "See. It rained."),
+        ("See https://example.org/a. It rained (Smith 2020).", "See https://example.org/a. It rained."),
         ("\uff21 , b \uff01", "A, b!"),
-        ("a_b _c_ __d__ ***e***", "a_b c d e"),
+        ("a_b _c_ __d__ ***e***", "a_b c __d__ e"),
         ("2 < 3 and 5 > 4, a<b", "2 < 3 and 5 > 4, a<b"),
         ("a caf\\xc3\\xa9, \\X41", "a caf\u00e9, \\X41"),
         ("in\\xa0May 10\\xb0", "in May 10\u00b0"),
@@ -160,7 +207,7 @@ def test_some_texts_state_nothing(text):
     ],
 )
 def test_a_premise_keeps_its_words_and_sentences(text, expected):
-    """Without markup, citations, addresses, emoji and typographic signs."""
+    """Without markup, and marks where they cannot be content."""
     assert plain(text) == expected
 
 
@@ -182,7 +229,11 @@ def test_numbers_are_not_made_others(text, other):
     [
         (FACT, FACT, True),
         (f"It was late. {FACT} He left.", FACT, True),
-        (f"Yes, {FACT.lower()} He left.", FACT, True),
+        (f"{FACT.lower()} He left.", FACT, True),
+        ("It rained  in\nMay", FACT, True),
+        ("It rained in 'May'.", "It rained in \u2018May\u2019", True),
+        (f"Yes, {FACT.lower()} He left.", FACT, False),
+        ("It rained in May!", FACT, False),
         ("It rained in May. He left.", "It rained in May. He left.", True),
         ("It rained in May; he left.", FACT, False),
         ("It never rained in May.", FACT, False),
@@ -194,13 +245,21 @@ def test_numbers_are_not_made_others(text, other):
         ("It cost \u20ac5.", "It cost $5.", False),
         ("It weighs 3.5 kg.", "It weighs 35 kg.", False),
         ("It is A+.", "It is A.", False),
-        ("The road, which is new, is wet.", "The road which is new is wet.", True),
+        ("The road, which is new, is wet.", "The road which is new is wet.", False),
+        ("The list is [1, 2].", "The list is [4, 5].", False),
+        ("The dose is .5 mg.", "The dose is 5 mg.", False),
+        ("It is \u2265 5.", "It is \u2264 5.", False),
+        ("It is written in C#.", "It is written in C.", False),
+        ("More than > 50%.", "More than 50%.", False),
+        ("\u2714 Windows", "\u2718 Windows", False),
+        ("Copy <source> to <target>.", "Copy <target> to <source>.", False),
         ("Is it late?", "It is late.", False),
         ("The letter said \u201cit is late\u201d.", "It is late.", False),
     ],
 )
 def test_a_premise_states_its_sentences_word_for_word(premise, said, expected):
-    assert states(plain(premise), statement(said)) is expected
+    """Up to case, white space, quotation marks and the last full stop, no more."""
+    assert states(premise, said) is expected
 
 
 WORDS = st.sampled_from(
@@ -246,23 +305,97 @@ TEXTS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(TEXTS | st.text(max_size=20))
-@example("_**rain**_")
-@example("So, \U0001f600")
-@example("**:)**")
-@example("&amp;lt;b&amp;gt;")
-@example("Yes, **5**.")
-@example("_\U0001f600*_")
-def test_what_is_plain_or_a_statement_stays_so(text):
-    assert plain(plain(text)) == plain(text)
-    assert statement(statement(text)) == statement(text)
-    assert statement(plain(text)) == statement(text)
-
-
-@given(TEXTS)
-def test_a_sentence_states_itself(text):
+def test_a_text_states_its_own_sentences(text):
     """Word for word, whatever its surface is."""
-    assert states(plain(text), statement(text))
+    assert all(states(text, one.sentence) for one in statements_of(text))
+
+
+KINDS = {
+    Kind.STATEMENT: [
+        "It rained.",
+        "Two years have passed.",
+        "The text is short.",
+        "Nobody knows the answer.",
+        "He asked whether it rains.",
+        "No dogs are allowed in the hall.",
+        "The report mentions no storm.",
+        "I cannot swim.",
+        "Heavy rain in the whole of the south of May",  # long, such as a headline
+        '"Is it late?" he asked.',
+    ],
+    Kind.QUESTION: ["Is it late?", "So, is it late?!", '"Is it late?"', "(Who came?)", "It rained?"],
+    Kind.REFUSAL: [
+        "The text does not mention how long it took.",
+        "The passages don't say who won.",
+        "Unfortunately, the article provides no information on this.",
+        "There is no information about the price.",
+        "This is not mentioned in the text.",
+        "I cannot answer that from the context.",
+        "I don't know.",
+        "It cannot be determined.",
+    ],
+    Kind.FRAGMENT: ["Two years.", "No.", "Deposit: two months' rent", "In the park", "40 km\u00b2", "Anna Rossi"],
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in KINDS.items() for text in texts])
+def test_kinds_of_sentences(kind, text):
+    assert [one.kind for one in statements_of(text)] == [kind]
+
+
+def test_sentences_have_their_numbers_and_are_without_markup():
+    found = statements_of("Thanks! **It** rained [1].\n- Yes, it was <b>late</b>.\nWhy?")
+    assert [(one.number, one.sentence, one.text) for one in found] == [
+        (2, "It rained [1].", "It rained."),
+        (3, "- Yes, it was late.", "It was late."),
+    ]
+    assert [one.number for one in statements_of("Thanks! Bye.")] == [2]
+
+
+def test_without_a_pipeline_nothing_is_a_fragment(monkeypatch):
+    def missing(self, texts):
+        raise PipelineMissingError
+
+    monkeypatch.setattr(Tagger, "tag", missing)
+    assert not is_fragment("Two years.")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "a",
+        "a ",
+        "1. ",
+        "[1]",
+        "**",
+        "_a",
+        "<b>",
+        "</b>",
+        "(",
+        "http://a ",
+        "\u00b2",
+        "\U0001f600",
+        "so, ",
+        "? ",
+        "\\xc3",
+        "(Smith 2020",
+        "Smith, ",
+        "&amp;",
+        "`",
+        "text ",
+        ":)",
+        "- ",
+        '"',
+        "no ",
+        "the answer ",
+    ],
+)
+def test_long_loops_are_read(run):
+    text = run * (200_000 // len(run))
+    assert len(statements_of(text)) <= len(text)
+    assert len(statement(text)) <= len(text)
 
 
 SENTENCES = [
@@ -277,7 +410,16 @@ SENTENCES = [
 ADDING = {"I think", "heading", "hashtag", "doubled word", "phrase behind", "phrase in front", "discourse word"}
 ADDING |= {"so in front"}
 REWRITING = {"short forms", "figures", "per cent", "entity", "no commas"}
-PARTLY = {"citation", "citation behind", "citation within", "bold word"}
+# Marks that may be content in some places stay there; the least share of sentences that are equal without them.
+PARTLY = {"citation": 0.7, "citation behind": 0.7, "bold word": 0.7, "emoji in front": 0.8, "list mark": 0.6}
+PARTLY |= {
+    "quotation marks": 0.9,
+    "spaces": 0.8,
+    "footnote": 0.2,
+    "dash": 0.6,
+    "brackets": 0,
+    "citation within": 0,
+}
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -286,14 +428,14 @@ def test_a_changed_surface_changes_no_statement(name):
     stated = []
     for seed, sentence in enumerate(SENTENCES * 20):
         text = normalise(MEASURED[name](sentence, random.Random(seed)))
-        judged = [statement(part) for part in judged_sentences(text)]
+        judged = [one.text for one in statements_of(text)]
         stated.append(any(states(plain(sentence), part) for part in judged))
         if not stated[-1]:
             rest = iter(plain_words(" ".join(judged)))
             expected = plain(text) if name in REWRITING else sentence
             assert all(word in rest for word in plain_words(expected)), text
             assert name not in REWRITING or not list(rest)
-    least = 0 if name in ADDING | REWRITING else 0.7 if name in PARTLY else 1
+    least = 0 if name in ADDING | REWRITING else PARTLY.get(name, 1)
     assert sum(stated) / len(stated) >= least
 
 

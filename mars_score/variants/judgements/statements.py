@@ -45,7 +45,11 @@ _BEFORE_CONTENT = (
     r"(?<!\b(?:is|are|was|were|be|in|of|to|at|by|from|for|with|and|or|than|equals?|returns?|=|<|>|:)\s)"
 )
 _NUMBERS = r"\[\^?\d{1,3}(?:\s?[-,;]\s?\d{1,3}){0,9}\]"
-_NAME = r"\p{Lu}[\p{L}'-]{1,40}"
+_TIME = (  # "(May 2020)" is no citation
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?|Spring|Summer|Autumn|Fall|Winter|Easter|Christmas|Since|Until|From|In)"
+)
+_NAME = rf"(?!{_TIME}\b)\p{{Lu}}[\p{{L}}'-]{{1,40}}"
 _YEAR = r"(?:1[89]|20)\d\d[a-z]?"
 _AUTHORS = rf"{_NAME}(?:(?:,? (?:and|&) |, ){_NAME}){{0,8}}(?: et al\.?)?,? {_YEAR}(?:, pp?\. ?[\d-]{{1,9}})?"
 _PLACES = (
@@ -79,7 +83,7 @@ def _mark(shows: str, *removable: str) -> _Mark:
 _MARKS = {
     "number": _mark(
         r"\[\^?\d",
-        rf"{_BEFORE_CONTENT}\s?{_NUMBERS}{_CLAUSE_END}",
+        rf"\s?{_BEFORE_CONTENT}{_NUMBERS}{_CLAUSE_END}",
         rf"(?:^|(?<=[.!?][\"')]?))\s*(?:{_NUMBERS})+(?=\s|$)",
     ),
     "author": _mark(
@@ -87,19 +91,23 @@ _MARKS = {
         rf"(?-i:\s?[\[(](?:(?:see|cf\.|e\.g\.,?) )?{_AUTHORS}(?:; {_AUTHORS}){{0,4}}[\])]){_CLAUSE_END}",
     ),
     "place": _mark(r"\(\s?(?:see )?pp?\. ?\d", rf"\s?[\[(](?:{_PLACES})[\])]{_CLAUSE_END}"),
-    "raised": _mark(_RAISED, rf"(?<=[.,;:!?\"'])\s?{_RAISED}", rf"(?<=\p{{L}})\s?{_RAISED}(?=\s*(?:[.,;:!?]|$))"),
+    # Not behind a short word, which may be a unit or a symbol: "40 km\u00b2."
+    "raised": _mark(
+        _RAISED, rf"(?<=[.,;:!?\"'])\s?{_RAISED}", rf"(?<=\p{{L}}{{4}})\s?{_RAISED}(?=\s*(?:[.,;:!?]|$))"
+    ),
     "address": _mark(
-        _LINK, rf"\s?\({_LINK}[^\s()]{{1,2000}}\)", rf"(?:^|(?<=[.!?]))\s*{_LINK}\S{{1,2000}}(?=\s|$)"
+        _LINK, rf"(?<!\])\s?\({_LINK}[^\s()]{{1,2000}}\)", rf"(?:^|(?<=[.!?]))\s*{_LINK}\S{{1,2000}}(?=\s|$)"
     ),
     "emoji": _mark(_PICTURE, rf"(?:^|(?<=[.!?\"')]))[ ]?{_EMOJI}", rf"[ ]?{_EMOJI}$"),
     "emoticon": _mark(
         r"[:;=][-o']?[)(DPp/\\|]|<3",
-        r"(?<=\s)(?:[:;=][-o']?[)(DPp/\\|]{1,9}|[xX]D{1,9}|\^_?\^|<3{1,9})(?=\s*$|[.!?]\s*$)",
+        r"(?<=\s)(?:[:;=][-o']?[)(DPp/\\|]{1,9}|\^_?\^)(?=\s*$|[.!?]\s*$)",
+        r"(?<=[.!?]\s)(?:[xX]D{1,9}|<3{1,9})(?=\s*$)",  # else a name, or a number with its bound
     ),
     "tag": _mark(
         rf"<(?!/?(?:{_FORMATS}|br|hr|img)\b)[a-zA-Z]",
         rf"<({_FORMATS})(?:\s[^<>]{{0,200}})?>(?=.{{0,2000}}</\1>)",
-        rf"(?<=<({_FORMATS})(?:\s[^<>]{{0,200}})?>.{{0,2000}})</\2>",
+        rf"</({_FORMATS})>(?<=<\2(?:\s[^<>]{{0,200}})?>.{{0,2000}}</\2>)",
         r"<(?:br|hr)\s?/?>",
         r"<!--[^<>]{0,1000}-->",
     ),
@@ -165,7 +173,7 @@ _REFUSAL = re.compile(
 _END = re.compile(r"[\s.!\u3002|,;:]+\Z")
 _QUESTION = re.compile(r"\?[\s!?*]{0,9}([\"')\]]{0,9})\Z")
 _SPACE_BEFORE = re.compile(r"(?<=\S) {1,3}(?=[.,;:!?]{1,3}(?: |$))")
-_STAR_WITHIN = re.compile(r"(?<=\w)\*{1,3}(?=\w)")
+_STAR_WITHIN = re.compile(r"(?<=[^\W_])\*{1,3}(?=[^\W_])")
 _DUNDER = re.compile(r"__+")
 _MARKDOWN = re.compile(r"[*_`\[\\]")
 READ = 10_000  # characters of a sentence or passage
@@ -269,14 +277,16 @@ def is_refusal(text: str) -> bool:
 def states(premise: str, sentence: str) -> bool:
     """Tell whether a premise has a sentence word for word.
 
-    Equal are texts up to case, white space, the shape of quotation marks, and the last full stop.
+    Equal are texts up to case, white space, the shape of quotation marks, and the last full stop; markup is left
+    out of the premise as it is out of the sentences of a candidate.
     """
     return _same(sentence) in _said(premise)
 
 
 @lru_cache(maxsize=1024)
 def _said(premise: str) -> frozenset[str]:
-    return frozenset(map(_same, (premise, *sentences(premise))))
+    plain_parts = (part for line in premise.splitlines() for part in sentences(_plain_line(line)))
+    return frozenset(map(_same, (premise, *sentences(premise), *plain_parts)))
 
 
 def _same(text: str) -> str:
