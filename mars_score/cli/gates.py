@@ -31,6 +31,7 @@ _REASONS = {
     ),
     "nothing is stated": ("row that states nothing", "rows that state nothing"),
 }
+_NOT_ASKED = "not judged with these settings"
 _MEDIUM_CAN = "this preset cannot judge summaries by their context"
 
 
@@ -165,5 +166,5 @@ def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
             print_error(describe(unchecked, rows))
-    elif unchecked.total() == rows and any(unchecked):
+    elif unchecked.total() == rows > 0 and _NOT_ASKED not in unchecked:
         yield describe(unchecked, rows)
