@@ -178,7 +178,7 @@ def test_the_status_is_3_if_any_gate_fails(gates):
     rows = [
         RowScore(1.0, contradicted=(VERDICT,)),
         RowScore(0.5),
-        RowScore(0.0, checked=False, unchecked="blank candidate"),
+        RowScore(0.0, unchecked="blank candidate"),
     ]
     file = RecordFile("rows.jsonl", [{}] * 3, [0, 1, 2])
     run = SimpleNamespace(scores=lambda: iter([(Chunk(file, [Row("a", ("b",), "c")] * 3), rows)]))

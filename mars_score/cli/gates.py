@@ -41,6 +41,7 @@ _REMEDIES = {
     "this preset cannot judge summaries by their context": "--preset medium can judge these summaries",
     _TEXT: "--task summary checks candidates that are to follow from their contexts",
 }
+_NOT_ASKED = "not judged with these settings"
 
 
 def add_gate_options(parser: argparse.ArgumentParser) -> None:
@@ -206,5 +207,5 @@ def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
             print_error(describe(unchecked, rows))
-    elif unchecked.total() == rows and any(unchecked):
+    elif unchecked.total() == rows > 0 and _NOT_ASKED not in unchecked:
         yield describe(unchecked, rows)
