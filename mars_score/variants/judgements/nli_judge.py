@@ -276,7 +276,7 @@ class NliJudge:
     def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
         """Return the sentences of which numbers and names are looked up: of summaries and texts of records."""
         row = question.row
-        if row.task not in ("summary", "data") or not row.context or Notice.NOT_ENGLISH in question.notices:
+        if row.task not in ("summary", "data") or not row.context or not _may_be_english(row):
             return ()
         return [one for one in self._first_sentences(row) if one.kind in (Kind.STATEMENT, Kind.FRAGMENT)]
 
@@ -358,7 +358,8 @@ class NliJudge:
 
 def _may_be_english(row: Row) -> bool:
     """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
-    texts = [row.candidate, *row.references, row.question, *passages_of(row.context)]
+    contexts = passages_of(row.context) if row.task != "data" else []  # A record may hold names alone.
+    texts = [row.candidate, *row.references, row.question, *contexts]
     return tell_english([text for text in texts if text]) is not False
 
 
