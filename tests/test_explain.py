@@ -212,6 +212,5 @@ def test_unsupported_sentences_are_told_once():
         "      nearest: It rained.",
     ]
     page = told._repr_html_()
-    assert "<b>unsupported</b> <mark>We ate.</mark>" not in page  # of a sentence that stands alone nothing is marked
     assert "<b>unsupported</b> We ate." in page
-    assert page.count("<b>contradicted</b> It was dry.") == page.count('class="mars-verdict"') - 1 == 1
+    assert page.count("<b>contradicted</b> It was dry.") == page.count('class="mars-verdict ') - 1 == 1

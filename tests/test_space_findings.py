@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("tiny_space")
 FIRST, SECOND, THIRD = "The <pan> has 25 litres.", "The pan has water.", "Nothing."
 LACKING = Verdict(FIRST, None, "", "context", ("25 litres",))
 DENIED = Verdict(FIRST, None, "It has <2> litres.", "context", ("25 litres",))
+NOTHING = {"contradicted": (), "unsupported": ()}
 MARK = '<b class="mars-mark mars-{}">{}</b>'
 
 
@@ -23,7 +24,7 @@ def answered(found, references=("It has 2 litres.",), near=0.9):
     question = Question("A pan.", references, (FIRST, SECOND, THIRD), task="summary")
     answer = Answerer().answer(question)
     rows = [
-        replace(row, score=1.0 - index, aspects=Aspects(reference=near), **found.get(index, {}))
+        replace(row, score=1.0 - index, aspects=Aspects(reference=near), **NOTHING | found.get(index, {}))
         for index, row in enumerate(answer.plus.row_scores)
     ]
     scores = answer.scores | {"MARS plus": [row.score for row in rows]}

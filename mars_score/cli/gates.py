@@ -35,6 +35,7 @@ _REASONS = {
     ),
     "nothing is stated": ("row that states nothing", "rows that state nothing"),
 }
+_BY_SETTINGS = "not judged with these settings"
 _TEXT = "whose task is text"
 # By the reason, what can check such rows.
 _REMEDIES = {
@@ -169,7 +170,7 @@ def _why_untold(row: Row, result: RowScore) -> str:
     """Say why no unsupported sentence can be told of a row; "" if one can."""
     if result.unsupported:
         return ""
-    if result.unchecked in ("blank candidate", "not judged with these settings", "nothing is stated"):
+    if result.unchecked in ("blank candidate", _BY_SETTINGS, "nothing is stated"):
         return result.unchecked
     if row.task not in ("summary", "data"):
         return "dialogue" if row.task == "dialogue" else _TEXT
@@ -206,5 +207,5 @@ def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
             print_error(describe(unchecked, rows))
-    elif unchecked.total() == rows and any(unchecked):
+    elif unchecked.total() == rows and rows and _BY_SETTINGS not in unchecked:
         yield describe(unchecked, rows)
