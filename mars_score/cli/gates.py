@@ -35,13 +35,13 @@ _REASONS = {
     ),
     "nothing is stated": ("row that states nothing", "rows that state nothing"),
 }
+_BY_SETTINGS = "not judged with these settings"
 _TEXT = "whose task is text"
 # By the reason, what can check such rows.
 _REMEDIES = {
     "this preset cannot judge summaries by their context": "--preset medium can judge these summaries",
     _TEXT: "--task summary checks candidates that are to follow from their contexts",
 }
-_NOT_ASKED = "not judged with these settings"
 
 
 def add_gate_options(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +170,7 @@ def _why_untold(row: Row, result: RowScore) -> str:
     """Say why no unsupported sentence can be told of a row; "" if one can."""
     if result.unsupported:
         return ""
-    if result.unchecked in ("blank candidate", "not judged with these settings", "nothing is stated"):
+    if result.unchecked in ("blank candidate", _BY_SETTINGS, "nothing is stated"):
         return result.unchecked
     if row.task not in ("summary", "data"):
         return "dialogue" if row.task == "dialogue" else _TEXT
@@ -207,5 +207,5 @@ def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
             print_error(describe(unchecked, rows))
-    elif unchecked.total() == rows > 0 and _NOT_ASKED not in unchecked:
+    elif unchecked.total() == rows > 0 and _BY_SETTINGS not in unchecked:
         yield describe(unchecked, rows)
