@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mars_score import MarsScorer
-from mars_score.explanation import finding_label
 from mars_score.presets import PRESETS
 from mars_score.settings import CONFIGS
 from space.questions import PageExample, read_examples
@@ -51,8 +50,8 @@ def score(example: PageExample, preset: str, variant: str) -> bool:
     for rank, explanation in zip(example.ranks, result.explanations, strict=True):
         terms = json.dumps({name: round(points, 3) for name, points in explanation.points.items() if points})
         print(f"  rank {rank} score {explanation.score.score:.3f} {explanation.candidate}\n    {terms}")
-        for label, verdict in explanation.score.findings:
-            print(f"    {finding_label(label, verdict)}: {verdict.sentence}")
+        for finding in explanation.findings:
+            print(f"    {finding.label}: {finding.with_number()}")
     return right != example.fails
 
 

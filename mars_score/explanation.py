@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import groupby
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.rows import Row, RowScore, Verdict
+from mars_score.findings import Finding, findings_of, marked_parts
+from mars_score.rows import Row, RowScore
 from mars_score.sentences import sentences
 
 if TYPE_CHECKING:
@@ -97,6 +98,11 @@ class Explanation:
         """Return the points of each term, whose sum is the score."""
         return {term.name: term.weight * term.value for term in self.score.terms}
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what was found in the sentences of the candidate."""
+        return findings_of(self.row, self.score)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         score = self.score.to_dict()
@@ -125,9 +131,9 @@ class Explanation:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
             words = "  ".join(map(_matched, match.words))
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
-        for label, verdict in self.score.findings:
-            lines.append(f"  {finding_label(label, verdict)}: {verdict.sentence}")
-            lines.append(f"      by: {verdict.premise}")
+        for finding in self.findings:
+            lines.append(f"  {finding.label}: {finding.verdict.sentence}")
+            lines += [f"      {line}" for line in finding.reasons]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -163,18 +169,17 @@ def _word(word: Word) -> str:
     )
 
 
-def finding_label(label: str, verdict: Verdict) -> str:
-    """Write a label with the probability of the verdict: ``contradicted 0.97``, ``supported 0.02``."""
-    word = "supported" if label == "unsupported" else label
-    return label if verdict.probability is None else f"{word} {verdict.probability:.2f}"
+def finding_page(finding: Finding) -> str:
+    """Write a finding as HTML: the sentence of the candidate with its wrong words marked, and what is wrong."""
+    sentence = marked_page(finding.verdict.sentence, [finding])
+    reasons = "".join(f"<small>{escape(line)}</small>" for line in finding.reasons)
+    return f'<p class="mars-verdict mars-{finding.label}"><b>{finding.label}</b> {sentence}{reasons}</p>'
 
 
-def verdict_page(verdict: Verdict, label: str = "contradicted") -> str:
-    """Write a verdict as HTML, with the sentence of the candidate and the premise."""
-    premise = f"<small>by: {escape(verdict.premise)}</small>"
-    return (
-        f'<p class="mars-verdict"><b>{finding_label(label, verdict)}</b> {escape(verdict.sentence)}{premise}</p>'
-    )
+def marked_page(text: str, findings: Iterable[Finding]) -> str:
+    """Write a text as HTML, in which the wrong words of the findings are marked."""
+    parts = [(escape(part), is_wrong) for part, is_wrong in marked_parts(text, findings)]
+    return "".join(f"<mark>{part}</mark>" if is_wrong else part for part, is_wrong in parts)
 
 
 def page_of(explanations: Sequence[Explanation]) -> str:
@@ -187,10 +192,11 @@ def page_of(explanations: Sequence[Explanation]) -> str:
 
 def _section(explanation: Explanation) -> str:
     lines = "<br>".join(map(escape, explanation.lines()))
-    findings = [verdict_page(verdict, label) for label, verdict in explanation.score.findings]
-    parts = [*findings, *map(match_page, explanation.matches)]
+    findings = explanation.findings
+    candidate = marked_page(explanation.candidate, findings)
+    parts = [*map(finding_page, findings), *map(match_page, explanation.matches)]
     return (
-        f"<section><p><b>{explanation.score.score:.3f}</b> {escape(explanation.candidate)}</p>"
+        f"<section><p><b>{explanation.score.score:.3f}</b> {candidate}</p>"
         f'<p class="mars-legend">{lines}</p><div class="mars-explained">{"".join(parts)}</div></section>'
     )
 

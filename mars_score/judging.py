@@ -11,9 +11,8 @@ from mars_score.errors import brief
 from mars_score.explanation import Explanation
 from mars_score.metrics.plus import TERMS
 from mars_score.results import found_in
-from mars_score.rows import Row, Term, Verdict
+from mars_score.rows import Row, Term
 from mars_score.scorer import MarsScorer
-from mars_score.sentences import sentences
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 _SAYS = ((0.6, "most"), (0.3, "some"), (-1.0, "little"))
 _IS = ((0.5, "close to"), (0.25, "near"), (-1.0, "far from"))
 _SMALL = 0.05  # Terms that change the score by less are left out of the reason.
-_QUOTED = 100  # Longer premises are named, not quoted.
 
 
 class JudgeResult(TypedDict):
@@ -67,8 +65,8 @@ def judge(
             Models given by name stay loaded between calls.
 
     Returns:
-        Score, pass or fail, metadata, and a reason such as ``"0.31: says little of the reference (0.24); sentence
-        2 contradicts 'The pool reopens on Saturday.'"``.
+        Score, pass or fail, metadata, and a reason such as ``0.31: says little of the reference (0.24); sentence 2
+        contradicts "The pool reopens on Saturday." (0.97); sentence 3: 1970 is not in the context``.
 
     Raises:
         TypeError, ValueError: bad input, or an unknown setting.
@@ -127,12 +125,12 @@ def _finite(threshold: Any) -> float:
 
 
 def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
-    """Return a phrase for each term that matters, and one for each verdict."""
+    """Return a phrase for each term that matters, and one for each sentence in which something was found."""
     if not explanation.candidate:
         return ["the output is blank"]
     row = explanation.row
     phrases = [phrase for term in explanation.score.terms if (phrase := _term_in_words(term, row, result))]
-    return phrases + [_verdict_in_words(verdict, row) for verdict in explanation.score.contradicted]
+    return phrases + [finding.with_number() for finding in explanation.findings]
 
 
 def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
@@ -155,10 +153,3 @@ def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
 
 def _word(words: Sequence[tuple[float, str]], value: float) -> str:
     return next((word for least, word in words if value >= least), words[-1][1])
-
-
-def _verdict_in_words(verdict: Verdict, row: Row) -> str:
-    source = "the context" if verdict.source == "context" else "the references"
-    premise = f"'{verdict.premise}'" if len(verdict.premise) <= _QUOTED else source
-    subject = f"sentence {verdict.number} " if len(sentences(row.candidate)) > 1 else ""
-    return f"{subject}contradicts {premise}"

@@ -10,6 +10,7 @@ from typing import Any
 from mars_score.data.cleaning import are_words
 from mars_score.errors import Notice, Notices
 from mars_score.explanation import Explanation, page_of
+from mars_score.findings import LABELS, label_of
 from mars_score.percentiles import Percentile, find_percentiles
 from mars_score.rows import Row, RowScore
 from mars_score.signature import Signature
@@ -138,13 +139,18 @@ class MarsResult:
         return pandas.json_normalize(self.to_records(), max_level=1)
 
     def _repr_html_(self) -> str:
-        """Show the mean, and the explanations of the lowest rows where there are any, in a notebook."""
-        plain = list(map(Explanation, self.rows, self.row_scores))
-        lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score.score)[:_SHOWN]
-        left = len(self.rows) - len(lowest)
-        more = f"<p>The lowest {len(lowest)}; {left} more.</p>" if left else ""
+        """Show the mean, and some rows in a notebook: those in which something was found, then the lowest.
+
+        With ``explain=True`` they are explained.
+        """
+        explanations = list(self.explanations or map(Explanation, self.rows, self.row_scores))
+        explanations.sort(key=lambda one: (LABELS.index(label_of(one.score)), one.score.score))
+        shown = explanations[:_SHOWN]
+        left = len(self.rows) - len(shown)
+        first = "Those with findings, then the lowest:" if left and label_of(shown[0].score) else "The lowest"
+        more = f"<p>{first} {len(shown)}; {left} more.</p>" if left else ""
         return (
-            f"<p><b>MARS {self.score:.3f}</b>, rows: {len(self.rows)}</p>{more}{page_of(lowest)}"
+            f"<p><b>MARS {self.score:.3f}</b>, rows: {len(self.rows)}</p>{more}{page_of(shown)}"
             f"<p><small>{escape(str(self.signature))}</small></p>"
         )
 

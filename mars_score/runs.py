@@ -26,6 +26,7 @@ from mars_score.data.frames import CellKinds
 from mars_score.data.reading import read_chunks
 from mars_score.data.writing import Writable
 from mars_score.errors import Notice, Notices
+from mars_score.findings import LABELS, Finding, findings_of
 from mars_score.metrics.paper import Idf, PaperConfig
 from mars_score.models.tagger import Tagger
 from mars_score.progress import Progress
@@ -46,7 +47,7 @@ ADDED = {
     "augment": ("augmented_references", "augmentations"),
 }
 RESULTS = "results.jsonl"  # in the run's folder
-SHOWN = 3  # number of lowest rows in the summary, and of highest ones
+SHOWN = 3  # number of lowest rows in the summary, and of highest ones; twice as many of each finding
 _CHECKED_TOGETHER = 512  # rows of a chunk of the first pass
 
 
@@ -165,16 +166,42 @@ class InputFile:
 
 
 class ScoredRow(NamedTuple):
-    """A row of the summary: its score, number in the file from 0, texts, and whether it is contradicted."""
+    """A row of the summary: its score, number in the file from 0, texts, and what was found in its sentences."""
 
     score: float
     number: int
     row: Row
-    is_contradicted: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Return what was found first, one of :data:`mars_score.findings.LABELS`."""
+        return self.findings[0].label if self.findings else ""
 
 
 def _place(scored: ScoredRow) -> tuple[float, int, str]:
     return scored.score, scored.number, scored.row.candidate
+
+
+@dataclass
+class Listed:
+    """The rows with one label, of which the summary keeps the lowest and the highest.
+
+    Attributes:
+        count: of all of them.
+        lowest: those with the lowest scores, by rising score, then by number.
+        highest: the ``SHOWN`` rows with the highest scores, in the same order.
+    """
+
+    count: int = 0
+    lowest: list[ScoredRow] = field(default_factory=list)
+    highest: list[ScoredRow] = field(default_factory=list)
+
+    def add(self, rows: Sequence[ScoredRow]) -> None:
+        """Add the next rows."""
+        self.count += len(rows)
+        self.lowest = heapq.nsmallest(2 * SHOWN, [*self.lowest, *rows], key=_place)
+        self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows], key=_place)[::-1]
 
 
 @dataclass
@@ -185,7 +212,7 @@ class Summary:
         explained: number of lowest rows to keep for explanations.
         scores: of all rows.
         lowest: the rows with the lowest scores, by rising score, then by number.
-        highest: the ``SHOWN`` rows with the highest scores, in the same order.
+        by_label: the rows by what was found in them first.
         notices: counted over all rows.
         supported: of the summaries among them.
     """
@@ -193,7 +220,7 @@ class Summary:
     explained: int = 0
     scores: array[float] = field(default_factory=lambda: array("d"))
     lowest: list[ScoredRow] = field(default_factory=list)
-    highest: list[ScoredRow] = field(default_factory=list)
+    by_label: dict[str, Listed] = field(default_factory=lambda: {label: Listed() for label in LABELS})
     notices: Notices = field(default_factory=Notices)
     supported: array[float] = field(default_factory=lambda: array("d"))
     _labels: ContextLabels = field(default_factory=ContextLabels)
@@ -202,10 +229,11 @@ class Summary:
     def add(self, chunk: Chunk, scored: Sequence[RowScore]) -> None:
         """Add the next rows."""
         scores = [row.score for row in scored]
-        contradicted = [bool(row.contradicted) for row in scored]
-        rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows, contradicted))
-        self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows], key=_place)
-        self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows], key=_place)[::-1]
+        findings = map(findings_of, chunk.rows, scored)
+        rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows, findings))
+        self.lowest = heapq.nsmallest(self.explained, [*self.lowest, *rows], key=_place)
+        for label, listed in self.by_label.items():
+            listed.add([row for row in rows if row.label == label])
         for number, row in zip(chunk.file.numbers, scored, strict=True):
             self.notices.add(number, row.notices)
         self.scores.extend(scores)
@@ -228,10 +256,12 @@ class Summary:
         return mean_interval(self.scores, self._contexts).ends
 
     @property
-    def shown(self) -> list[ScoredRow]:
-        """Return the rows to show, by rising score: all if they are few, else the lowest and the highest."""
-        count = len(self.scores)
-        return self.lowest[:count] if count <= 2 * SHOWN else self.lowest[:SHOWN] + self.highest
+    def shown(self) -> dict[str, list[ScoredRow]]:
+        """Return the rows to show, by rising score: by label the lowest, and the highest without findings."""
+        others = self.by_label[""]
+        few = others.count <= 2 * SHOWN
+        shown = {label: listed.lowest for label, listed in self.by_label.items()}
+        return shown | {"": others.lowest if few else [*others.lowest[:SHOWN], *others.highest]}
 
 
 class Run:

@@ -62,7 +62,7 @@ def main() -> None:
     others = {**{word: word for word in frequent()}, **{word.lower(): word for word in types}}
     rows = [["list", "people", "random", "to another", "different", "written", "words", "names"]]
     for name, known in lists().items():
-        spelling.lexicon = partial(_same, known)  # type: ignore[assignment]
+        spelling.lexicon = partial(_same, known)
         corrected.cache_clear()
         right, wrong = outcomes(by_chance)
         equal = [pair for pair in different if pair[0] == corrected(pair[1], pair[0])]

@@ -1,11 +1,15 @@
 """Compute the answers that the page and the API show."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
+from mars_score.findings import Finding, findings_of
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.models.calls import ModelCalls
 from mars_score.progress import Progress
@@ -17,6 +21,7 @@ from space.questions import VARIANT, Question
 
 # A question has its own notice on a blank context, visitors cannot add documents, and cards show contradictions.
 _NOT_SHOWN = {Notice.BLANK_CONTEXT, Notice.FEW_DOCUMENTS, Notice.CONTRADICTED}
+_LONG_WORD = 20  # letters
 _log = logging.getLogger(__name__)
 
 
@@ -71,6 +76,16 @@ class Answer:
         notices = [notice for result in self._results for notice in _notices_of(result, candidates)]
         return list(dict.fromkeys((*self.question.notices, *notices)))
 
+    @cached_property
+    def names(self) -> list[str]:
+        """Return short names of the candidates, quoted, all of them different unless the texts are equal."""
+        return names_of(self.question.candidates)
+
+    @cached_property
+    def findings(self) -> list[tuple[Finding, ...]]:
+        """Return what was found in each candidate."""
+        return list(map(findings_of, self.plus.rows, self.plus.row_scores))
+
     @property
     def order(self) -> list[int]:
         """Return the indices of the candidates, highest score of MARS plus first."""
@@ -102,12 +117,45 @@ class Answer:
         return [self.plus, self.paper] if self.paper else [self.plus]
 
 
-def quoted(text: str) -> str:
-    """Quote the first words of a text as its name."""
+def names_of(texts: Sequence[str]) -> list[str]:
+    """Name texts by their first words, quoted; those that begin alike also by the words in which they differ."""
+    texts = [" ".join(text.split()) for text in texts]
+    names = [_quoted(text) for text in texts]
+    for name in [name for name, count in Counter(names).items() if count > 1]:
+        alike = [index for index, other in enumerate(names) if other == name]
+        for index in alike:
+            names[index] = _named_apart(texts[index], [texts[at] for at in alike if at != index])
+    counts = Counter(names)
+    return [
+        name if counts[name] == 1 else f"{name} ({names[: index + 1].count(name)})"
+        for index, name in enumerate(names)
+    ]
+
+
+def _quoted(text: str) -> str:
     words = text.split()
     start = " ".join(words[:5])[:50]
-    more = "" if len(words) <= 5 and len(start) == len(" ".join(words)) else " …"
+    more = "" if len(words) <= 5 and len(start) == len(text) else " …"
     return f"“{start.rstrip('.,;')}{more}”"
+
+
+def _named_apart(text: str, others: Sequence[str]) -> str:
+    """Name a text by its first words and those from where it differs from all others."""
+    same = max(_common(text, other) for other in others)
+    at = text.rfind(" ", 0, same) + 1
+    if same - at > _LONG_WORD:  # no spaces between words
+        at = same
+    words = text[at:].split()
+    if text in others or not words:
+        return _quoted(text)
+    apart = " ".join(words[:4])[:50]
+    more = "" if len(words) <= 4 and at + len(apart) == len(text) else " …"
+    return f"“{' '.join(text.split()[:2])[:25]} … {apart.rstrip('.,;')}{more}”"
+
+
+def _common(text: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def bert_scores(calls: ModelCalls, candidates: Sequence[str], references: Sequence[str]) -> list[float]:
@@ -129,10 +177,10 @@ def bert_scores(calls: ModelCalls, candidates: Sequence[str], references: Sequen
 
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
     """Return each notice of a result with the candidates that it concerns."""
-    scored = list(zip(candidates, result.row_scores, strict=True))
+    scored = list(zip(names_of(candidates), result.row_scores, strict=True))
     sentences = []
     for notice in Notice:
-        names = [quoted(text) for text, score in scored if notice in score.notices - _NOT_SHOWN]
+        names = [name for name, score in scored if notice in score.notices - _NOT_SHOWN]
         if names:
             subject = "All candidates" if 1 < len(names) == len(candidates) else ", ".join(names)
             sentences.append(f"{subject}: {notice.message}.")

@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
-from mars_score.explanation import LEGEND, Explanation, match_page, verdict_page
+from mars_score.explanation import LEGEND, Explanation, finding_page, marked_page, match_page
+from mars_score.findings import Finding, label_of, listed
 from mars_score.metrics.plus import TERMS
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, Infill, RowScore
-from space.answer import METRICS, Answer, quoted
+from space.answer import METRICS, Answer
 
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 OUTDATED = '<p class="mars-problem">These results are of earlier inputs. Press “Score” to renew them.</p>'
 SCORING = '<div class="mars-empty mars-busy" role="status">Scoring …</div>'
-_MARK = '<b class="mars-mark">Contradicted</b>'
+_SHOWN = 3  # lines of findings on a card
+_QUOTED = 60  # characters of a premise in the headline
+_CLOSE = 0.6  # least token recall of the reference in a candidate that is said to be close to it
 
 
 def hint_page(hint: str) -> str:
@@ -41,24 +44,41 @@ def ranking_page(answer: Answer, ticket: int = 0) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Say which candidate each metric puts first."""
+    """Say which candidate each metric puts first, and before that what was found in that of MARS plus."""
     ranks = {name: ranks_of(scores) for name, scores in answer.scores.items()}
     plus, *rivals = ranks
     if len(ranks[plus]) < 2:
         return "One candidate. Add more to compare them."
     winner = ranks[plus].index(1)
-    text = f"{plus} puts {_named(answer, winner)} first"
-    if not rivals:
-        return f"{text}, by the context."
     others: dict[int, list[str]] = {}
     for rival in rivals:
         first = winner if ranks[rival][winner] == 1 else ranks[rival].index(1)
         others.setdefault(first, []).append(rival)
     agreeing = others.pop(winner, [])
-    parts = [f"{_listed(agreeing)} agree{'' if len(agreeing) > 1 else 's'}"] if agreeing else []
+    parts = [f"{listed(agreeing)} agree{'' if len(agreeing) > 1 else 's'}"] if agreeing else []
     for index, names in others.items():
-        parts.append(f"{_listed(names)} {'put' if len(names) > 1 else 'puts'} {_named(answer, index)} first")
-    return f"{text}; {'; '.join(parts)}."
+        parts.append(f"{listed(names)} {'put' if len(names) > 1 else 'puts'} {_named(answer, index)} first")
+    compared = f"; {'; '.join(parts)}" if parts else ", by the context"
+    if doubt := _doubt(answer, winner):
+        return f"{doubt}{plus} puts it first{compared}.{_soundest(answer)}"
+    return f"{plus} puts {_named(answer, winner)} first{compared}."
+
+
+def _doubt(answer: Answer, index: int) -> str:
+    """Say in a sentence what was found in a candidate with the highest score; "" if nothing was."""
+    if not answer.findings[index]:
+        return ""
+    found, *more = answer.findings[index]
+    near = answer.plus.row_scores[index].aspects.reference or 0.0
+    has = "is close to the reference" if near >= _CLOSE else "has the highest score"
+    count = f" (and {len(more)} more)" if more else ""
+    return f"{_named(answer, index)} {has}, but {escape(found.in_words(_QUOTED))}{count}. "
+
+
+def _soundest(answer: Answer) -> str:
+    """Say in a sentence which candidate without findings has the highest score; "" if there is none."""
+    sound = [index for index in answer.order if not answer.findings[index]]
+    return f" Of those without findings {_named(answer, sound[0])} is first." if sound else ""
 
 
 def ranks_of(scores: Sequence[float]) -> list[int]:
@@ -66,14 +86,15 @@ def ranks_of(scores: Sequence[float]) -> list[int]:
     return [1 + sum(other > score for other in scores) for score in scores]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
 def _named(answer: Answer, index: int) -> str:
-    """Name a candidate, with a mark if one of its sentences is contradicted."""
-    mark = f" {_MARK}" if answer.plus.row_scores[index].contradicted else ""
-    return f"<b>{escape(quoted(answer.question.candidates[index]))}</b>{mark}"
+    """Name a candidate, with a mark if something was found in it."""
+    findings = answer.findings[index]
+    mark = f" {_mark(findings[0])}" if findings else ""
+    return f"<b>{escape(answer.names[index])}</b>{mark}"
+
+
+def _mark(finding: Finding) -> str:
+    return f'<b class="mars-mark mars-{finding.label}">{finding.label.capitalize()}</b>'
 
 
 def _card(answer: Answer, index: int, place: int) -> str:
@@ -81,32 +102,26 @@ def _card(answer: Answer, index: int, place: int) -> str:
     plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     row, explanation = answer.plus.row_scores[index], answer.plus.explanations[index]
-    verdicts = "".join(map(verdict_page, row.contradicted))
-    why = f"{verdicts}{_sum(row)}{_explained(explanation)}"
+    findings = answer.findings[index]
+    found = {"": "", "contradicted": " mars-denied", "unsupported": " mars-doubted"}[label_of(row)]
+    why = f"{''.join(map(finding_page, findings))}{_sum(row)}{_explained(explanation)}"
     return (
-        f'<li><details class="mars-card{" mars-denied" if verdicts else ""}" name="mars-card"'
+        f'<li><details class="mars-card{found}" name="mars-card"'
         f"{' open' if place == 1 else ''}>"
         f'<summary><span class="mars-place">{place}</span>'
-        f'<span class="mars-text">{escape(answer.question.candidates[index])}</span>'
-        f"{_accusation(answer, index)}{plus}{beside}</summary>"
+        f'<span class="mars-text">{marked_page(answer.question.candidates[index], findings)}</span>'
+        f"{_accusations(findings)}{plus}{beside}</summary>"
         f'<div class="mars-why">{why}</div></details></li>'
     )
 
 
-def _accusation(answer: Answer, index: int) -> str:
-    """Show in a line which sentence of a candidate is contradicted and by what, or nothing; a long line is cut.
-
-    Of a candidate that is one sentence, the sentence is not repeated.
-    """
-    verdicts, candidate = answer.plus.row_scores[index].contradicted, answer.question.candidates[index]
-    if not verdicts:
-        return ""
-    first, *more = verdicts
-    said = [f"by the {first.source}: “{escape(first.premise)}”"]
-    if first.sentence != candidate:
-        said.insert(0, f"{f'{len(verdicts)} sentences: ' if more else ''}“{escape(first.sentence)}”")
-    lines = "".join(f'<span class="mars-said">{part}</span>' for part in said)
-    return f'<span class="mars-accusation">{_MARK}{lines}</span>'
+def _accusations(findings: Sequence[Finding]) -> str:
+    """Show in a line each what was found in a candidate; a long line is cut."""
+    lines = [f'{_mark(one)}<span class="mars-said">{escape(one.with_number(None))}</span>' for one in findings]
+    if len(lines) > _SHOWN:
+        more = f'<span class="mars-said">and {len(lines) - _SHOWN + 1} more</span>'
+        lines = [*lines[: _SHOWN - 1], more]
+    return "".join(f'<span class="mars-accusation">{line}</span>' for line in lines)
 
 
 def _score(name: str, scores: Sequence[float], index: int) -> str:

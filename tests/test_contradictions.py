@@ -46,7 +46,7 @@ def test_a_contradicted_row_fails_the_build(accused, rows, run, tmp_path):
     count = sum(contradicted(out))
     assert f"{count} of 2 rows {'is' if count == 1 else 'are'} contradicted:" in error
     assert "line 1: " in error
-    assert "by: " in error
+    assert "contradicts " in error
     assert run("score", rows, "--fail-contradicted", "0.99")[0] == (0 if count < 2 else 3)
     assert run("score", rows)[0] == 0
 

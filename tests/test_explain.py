@@ -164,7 +164,7 @@ def test_html_is_escaped():
     assert "<script" not in page
     assert '""' not in page
     assert page.count('aria-description="&quot;&gt;&lt;script') == 3
-    assert page.count("by: &quot;&gt;&lt;script") == 2
+    assert page.count("contradicts &quot;&quot;&gt;&lt;script") == 2
 
 
 def test_compute(options):
@@ -205,11 +205,12 @@ def test_unsupported_sentences_are_told_once():
     score = RowScore(0.2, contradicted=(contradicted,), unsupported=lacking)
     told = Explanation(Row("It was dry. We ate."), score)
     assert str(told).splitlines()[1:] == [
-        "  contradicted 0.95: It was dry.",
-        "      by: It rained.",
-        "  supported 0.03: We ate.",
-        "      by: It rained.",
+        "  contradicted: It was dry.",
+        '      contradicts "It rained." (0.95)',
+        "  unsupported: We ate.",
+        "      the context does not say it (0.03)",
+        "      nearest: It rained.",
     ]
     page = told._repr_html_()
-    assert "<b>supported 0.03</b> We ate." in page
-    assert page.count("<b>contradicted 0.95</b> It was dry.") == page.count('class="mars-verdict"') - 1 == 1
+    assert "<b>unsupported</b> We ate." in page
+    assert page.count("<b>contradicted</b> It was dry.") == page.count('class="mars-verdict ') - 1 == 1

@@ -87,6 +87,7 @@ def test_thresholds_that_are_no_numbers(failing, option, value):
 # Rows that cannot be checked, and all gates together
 
 VERDICT = Verdict("a b", 0.95, "b a", "reference")
+LACKING = Verdict("a b", None, "", "context", ("a",))
 REASONS = {
     "dialogue": ("1 dialogue", "2 dialogues"),
     "record": ("1 record", "2 records"),
@@ -114,7 +115,8 @@ def found(monkeypatch):
 
         def changed(*arguments):
             finding = next(turn)
-            changes = {"contradicted": (VERDICT,)} if finding == "contradicted" else {}
+            changes = {"contradicted": (VERDICT,), "unsupported": (LACKING,)}
+            changes = {finding: changes[finding]} if finding in changes else {}
             return replace(from_dict(*arguments), unchecked="" if changes else finding, **changes)
 
         monkeypatch.setattr(RowScore, "from_dict", changed)
@@ -167,6 +169,7 @@ GATES = {  # options with which the gate fails, and with which it passes; the ro
     "--fail-under": (0.51, 0.49),
     "--fail-rows-under": (0.1, -0.1),
     "--fail-contradicted": (0.3, 0.34),
+    "--fail-unsupported": (0.3, 0.34),
     "--fail-unchecked": (0.3, 0.34),
     "--fail-under-baseline": (0.6, 0.5),  # the mean of the baseline
 }
@@ -177,7 +180,7 @@ def test_the_status_is_3_if_any_gate_fails(gates):
     """Of all combinations of gates that are not there, fail, or pass."""
     rows = [
         RowScore(1.0, contradicted=(VERDICT,)),
-        RowScore(0.5),
+        RowScore(0.5, unsupported=(LACKING,)),
         RowScore(0.0, unchecked="blank candidate"),
     ]
     file = RecordFile("rows.jsonl", [{}] * 3, [0, 1, 2])
@@ -203,7 +206,7 @@ def test_the_status_of_each_gate(score, found, option, fails, tmp_path):
     value = GATES[option][not fails]
     if option == "--fail-under-baseline":
         value = jsonl.write(tmp_path / "baseline.jsonl", [{"mars": value}] * 3)
-    found("contradicted", "", "dialogue")
+    found("contradicted", "unsupported", "dialogue")
     assert score(option, value)[0] == (3 if fails else 0)
     if option != "--fail-rows-under":
         assert score(option, value, "--fail-rows-under", "-9")[0] == (3 if fails else 0)

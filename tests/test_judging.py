@@ -8,7 +8,7 @@ import pytest
 from word_recall import SETTINGS
 
 import mars_score
-from mars_score.explanation import Verdict
+from mars_score.rows import Verdict
 from mars_score.models import loading
 from mars_score.scorer import MarsScorer
 
@@ -119,25 +119,25 @@ def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
     settings = {**SETTINGS, "use_context": True, "context_weight": 0.5}
     judged = mars_score.judge("It is new. It is busy. He left.", REFERENCE, CONTEXT, **settings)
     assert judged["reason"].split("; ")[-3:] == [
-        "sentence 1 contradicts 'It is an old road.'",
-        "sentence 2 contradicts the references",
-        "sentence 3 contradicts the references",
+        'sentence 1 contradicts "It is an old road." (0.90)',
+        f'sentence 2 contradicts "{long[:99]}…" (0.90)',
+        f'sentence 3 contradicts "{f"They need a bridge. {long}"[:99]}…" (0.90)',
     ]
     sentences = [verdict["sentence"] for verdict in judged["metadata"]["contradicted"]]
     assert sentences == ["It is new.", "It is busy.", "He left."]
     monkeypatch.setattr(MarsScorer, "score", original)
-    for source, named in (("reference", "the references"), ("context", "the context")):
+    for source, named in (("reference", 'the reference: "'), ("context", '"')):
         with monkeypatch.context() as patch:
             contradict(patch, *told, source=source)
             judged = mars_score.judge(
                 "It is new.<|im_end|> It is busy. He left.", REFERENCE, CONTEXT, task="summary", **settings
             )
-        assert judged["reason"].split("; ")[-1] == f"sentence 3 contradicts {named}"
+        assert judged["reason"].split("; ")[-1].startswith(f"sentence 3 contradicts {named}They need")
 
 
 def test_the_only_sentence_has_no_number(word_models, monkeypatch):
     contradict(monkeypatch, ("He left.", "He came."))
-    assert mars_score.judge("He left.", "He came.", **SETTINGS)["reason"].endswith("; contradicts 'He came.'")
+    assert mars_score.judge("He left.", "He came.", **SETTINGS)["reason"].endswith('; contradicts "He came." (0.90)')
 
 
 def test_models_are_loaded_once(nothing_loaded, named_models, monkeypatch):

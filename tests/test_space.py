@@ -379,7 +379,7 @@ def test_bertscore_encodes_no_text_anew(monkeypatch, named_models):
 def accused(scored, index=0, verdicts=(VERDICT,)):
     """The answer with verdicts on a candidate."""
     rows = list(scored.plus.row_scores)
-    rows[index] = replace(rows[index], verdicts=verdicts, aspects=Aspects(supported=0.25))
+    rows[index] = replace(rows[index], contradicted=verdicts, aspects=Aspects(supported=0.25))
     return replace(scored, plus=replace(scored.plus, row_scores=tuple(rows)))
 
 
@@ -394,13 +394,15 @@ def test_a_contradicted_candidate_is_marked_wherever_it_is_named():
     [(closed, opened), (other, other_opened)] = cards_of(ranking_page(scored))
     assert ">Contradicted</b>" in closed
     line = re.sub("<[^>]+>", " ", closed[closed.index("mars-accusation") :]).split("MARS plus")[0]
-    assert "“It was &lt;dry&gt;.”  by the reference: “It was not &lt;dry&gt;.”" in line
-    assert opened.index("contradicted 0.95") < opened.index("mars-terms")
+    assert "contradicts &quot;It was not &lt;dry&gt;.&quot; (0.95)" in line
+    assert "a b c. <mark>It was &lt;dry&gt;.</mark>" in closed
+    assert opened.index("<b>contradicted</b>") < opened.index("mars-terms")
     assert "It was &lt;dry&gt;." in opened
-    assert "by: It was not &lt;dry&gt;." in opened
+    assert "contradicts &quot;It was not &lt;dry&gt;.&quot;" in opened
     assert "ontradicted" not in other + other_opened
     assert re.search(
-        r"MARS plus puts <b>“a b c[^<]*</b> <b class=\"mars-mark\">Contradicted</b> first", headline(scored)
+        r"^<b>“a b c[^<]*</b> <b class=\"mars-mark mars-contradicted\">Contradicted</b> .*, but contradicts &quot;It",
+        headline(scored),
     )
     assert "Contradicted" not in ranking_page(answer("a b c. It was <dry>.", "x"))
     assert ranking_page(scored).count("mars-denied") == 1
@@ -412,11 +414,12 @@ def test_the_line_names_the_source_and_repeats_no_whole_candidate():
         scored = accused(answer("It was <dry>.", task="summary", context=STORY), verdicts=told)
         [(closed, _)] = cards_of(ranking_page(scored))
         assert closed.count("It was &lt;dry&gt;.") == 1
-        assert f"by the {source}: “It was not" in closed
+        named = "the reference: " if source == "reference" else ""
+        assert f">contradicts {named}&quot;It was not" in closed
     twice = accused(answer("It was <dry>. All left."), verdicts=(VERDICT, replace(VERDICT, sentence="All left.")))
     [(closed, opened)] = cards_of(ranking_page(twice))
-    assert "2 sentences: “It was &lt;dry&gt;.”" in closed
-    assert opened.count("contradicted 0.95") == 2
+    assert "<mark>It was &lt;dry&gt;.</mark> <mark>All left.</mark>" in closed
+    assert opened.count("<b>contradicted</b>") == closed.count('"mars-said"') == 2
 
 
 def test_the_api_says_what_is_contradicted_and_supported():
@@ -428,6 +431,8 @@ def test_the_api_says_what_is_contradicted_and_supported():
                 "probability": 0.95,
                 "premise": "It was not <dry>.",
                 "source": "reference",
+                "words": [],
+                "number": 1,
             }
         ],
         [],

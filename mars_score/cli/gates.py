@@ -6,13 +6,17 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen
 from mars_score.cli.printing import print_error
+from mars_score.errors import Notice
+from mars_score.findings import brief_findings, findings_of
 from mars_score.text import one_line
 
 if TYPE_CHECKING:
+    from mars_score.rows import Row, RowScore
     from mars_score.runs import Run
 
 _LISTED = 20  # rows that fail
@@ -31,8 +35,13 @@ _REASONS = {
     ),
     "nothing is stated": ("row that states nothing", "rows that state nothing"),
 }
-_NOT_ASKED = "not judged with these settings"
-_MEDIUM_CAN = "this preset cannot judge summaries by their context"
+_BY_SETTINGS = "not judged with these settings"
+_TEXT = "whose task is text"
+# By the reason, what can check such rows.
+_REMEDIES = {
+    "this preset cannot judge summaries by their context": "--preset medium can judge these summaries",
+    _TEXT: "--task summary checks candidates that are to follow from their contexts",
+}
 
 
 def add_gate_options(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +51,11 @@ def add_gate_options(parser: argparse.ArgumentParser) -> None:
     add("--fail-rows-under", type=_number, metavar="Y", help="the score of any row is below Y")
     text = "the context or a reference contradicts more than this share of the rows (without a number: any row)"
     add("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
+    text = (
+        "more than this share of the rows have a sentence that the context does not say, or a number or name that "
+        "it does not have (without a number: any row)"
+    )
+    add("--fail-unsupported", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = "more than this share of the rows cannot be checked for contradictions (without a number: any row)"
     add("--fail-unchecked", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = "the mean score is below that of an earlier --out of the same rows, by more than chance"
@@ -80,7 +94,8 @@ def _share(text: str) -> float:
 def failures(run: Run, mean: float, args: argparse.Namespace, baseline: Baseline | None) -> Iterator[str]:
     """Yield lines on each gate that fails; none if the build passes."""
     yield from _low_scores(run, mean, args.fail_under, args.fail_rows_under)
-    yield from _contradictions(run, args.fail_contradicted)
+    for label, share in (("contradicted", args.fail_contradicted), ("unsupported", args.fail_unsupported)):
+        yield from _found(run, label, share)
     if args.fail_unchecked is not None:
         unchecked, rows = count_unchecked(run)
         if unchecked.total() > args.fail_unchecked * rows:
@@ -109,25 +124,25 @@ def _low_scores(run: Run, mean: float, fail_under: float | None, fail_rows_under
         yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
 
 
-def _contradictions(run: Run, most: float | None) -> Iterator[str]:
-    """Yield lines on the rows with a contradicted sentence, if these are more than a share of the rows."""
+def _found(run: Run, label: str, most: float | None) -> Iterator[str]:
+    """Yield lines on the rows with a sentence of this label, if these are more than a share of the rows."""
     if most is None:
         return
     rows, found = 0, []
     for chunk, scored in run.scores():
         rows += len(scored)
         found += [
-            (number + 1, verdict)
-            for number, result in zip(chunk.file.numbers, scored, strict=True)
-            for verdict in result.contradicted[:1]
+            (number + 1, findings_of(row, result if label == "contradicted" else replace(result, contradicted=())))
+            for number, row, result in zip(chunk.file.numbers, chunk.rows, scored, strict=True)
+            if getattr(result, label)
         ]
     if len(found) <= most * rows:
         return
     more = f"; the first {_LISTED} are" if len(found) > _LISTED else ""
-    yield f"{len(found)} of {rows} rows {'is' if len(found) == 1 else 'are'} contradicted{more}:"
-    for line, verdict in found[:_LISTED]:
-        yield f"  line {line}: {one_line(verdict.sentence, 80)}"
-        yield f"    by: {one_line(verdict.premise, 100)}"
+    yield f"{len(found)} of {rows} rows {'is' if len(found) == 1 else 'are'} {label}{more}:"
+    for line, findings in found[:_LISTED]:
+        yield f"  line {line}: {one_line(findings[0].verdict.sentence, 80)}"
+        yield f"    {brief_findings(findings)}"
 
 
 # Rows that cannot be checked
@@ -138,33 +153,59 @@ def count_unchecked(run: Run) -> tuple[Counter[str], int]:
     reasons, rows = Counter[str](), 0
     for _, scored in run.scores():
         rows += len(scored)
-        reasons.update(result.unchecked for result in scored if not result.checked)
+        reasons.update(result.unchecked for result in scored if not (result.checked or result.contradicted))
     return reasons, rows
 
 
-def describe(unchecked: Counter[str], rows: int) -> str:
-    """Write how many rows cannot be checked, for which reasons, and what can check them."""
+def count_untold(run: Run) -> tuple[Counter[str], int]:
+    """Return the number of rows of which no unsupported sentence can be told, by the reason, and that of all."""
+    reasons, rows = Counter[str](), 0
+    for chunk, scored in run.scores():
+        rows += len(scored)
+        reasons.update(filter(None, map(_why_untold, chunk.rows, scored)))
+    return reasons, rows
+
+
+def _why_untold(row: Row, result: RowScore) -> str:
+    """Say why no unsupported sentence can be told of a row; "" if one can."""
+    if result.unsupported:
+        return ""
+    if result.unchecked in ("blank candidate", _BY_SETTINGS, "nothing is stated"):
+        return result.unchecked
+    if row.task not in ("summary", "data"):
+        return "dialogue" if row.task == "dialogue" else _TEXT
+    if not row.context:
+        return "without a context"
+    return "not English" if Notice.NOT_ENGLISH in result.notices else ""
+
+
+def describe(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:
+    """Write how many rows cannot be checked for something, for which reasons, and what can check them."""
     parts = [
         f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}"
         for reason, count in unchecked.most_common()
     ]
     who = "no row" if unchecked.total() == rows else f"{unchecked.total()} of {rows} rows"
     can = "can be" if unchecked.total() == rows else "cannot be"
-    remedy = "; --preset medium can judge these summaries" if unchecked[_MEDIUM_CAN] else ""
-    return f"{who} {can} checked for contradictions: {', '.join(parts)}{remedy}"
+    remedies = [f"; {remedy}" for reason, remedy in _REMEDIES.items() if unchecked[reason]]
+    return f"{who} {can} checked for {sought}: {', '.join(parts)}{''.join(remedies)}"
 
 
 def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
     """Yield a line if no row can be checked though the settings would check some.
 
     With ``--fail-contradicted`` or ``--fail-unchecked`` a line on standard error tells of any such rows instead,
-    unless the gate fails by them.
+    unless the gate fails by them; with ``--fail-unsupported`` another of those that it cannot check.
     """
+    if args.fail_unsupported is not None:
+        untold, rows = count_untold(run)
+        if untold:
+            print_error(describe(untold, rows, "unsupported sentences"))
     unchecked, rows = count_unchecked(run)
     if args.fail_unchecked is not None and unchecked.total() > args.fail_unchecked * rows:
         return
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
             print_error(describe(unchecked, rows))
-    elif unchecked.total() == rows > 0 and _NOT_ASKED not in unchecked:
+    elif unchecked.total() == rows > 0 and _BY_SETTINGS not in unchecked:
         yield describe(unchecked, rows)

@@ -24,6 +24,7 @@ from mars_score.cli.arguments import (
 from mars_score.cli.baseline import Baseline, read_baseline
 from mars_score.cli.gates import add_gate_options, failures, unchecked_notices
 from mars_score.cli.printing import print_error, print_line, print_notices, scoring
+from mars_score.findings import Finding, brief_findings, findings_of
 from mars_score.progress import progress_bars
 from mars_score.text import one_line
 
@@ -35,6 +36,7 @@ _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability, premise and '
     'source), how far a summary is "supported", its "unsupported" sentences, and the "mars_signature"'
 )
+_HEADING = "line  score   candidate"
 # Settings that an augmentation does not depend on.
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
@@ -176,7 +178,7 @@ def _show_json(
 def _show_text(
     run: Run, summary: Summary, explanations: Sequence[Explanation], notices: Sequence[str], detailed: bool
 ) -> None:
-    """Print score, signature and notices, then all rows in detail, or the lowest and highest ones."""
+    """Print score, signature and notices, then all rows in detail, or what was found, the lowest and highest."""
     interval = "no interval: fewer than 10 contexts"
     if ends := summary.interval:
         interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
@@ -192,14 +194,11 @@ def _show_text(
         print_line(f"faithfulness {faithfulness:.4f}: mean probability that the context says a sentence ({rows})")
     for notice in notices:
         print_line(f"notice: {notice}")
-    partial = not detailed and len(summary.shown) < len(summary.scores)
-    print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
     if detailed:
+        print_line(_HEADING)
         _print_details(run)
     else:
-        for row in summary.shown:
-            mark = "[contradicted] " if row.is_contradicted else ""
-            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {mark}{one_line(row.row.candidate, 80)}")
+        _print_shown(summary)
     for row, explanation in zip(summary.lowest, explanations, strict=False):
         print_line(f"\nline {row.number + 1}")
         for line in str(explanation).split("\n"):
@@ -223,11 +222,36 @@ def _standing(run: Run) -> str:
     return f"on average{of_rows} {Percentile(*(value / known for value in sums))}" if known else ""
 
 
+def _print_shown(summary: Summary) -> None:
+    """Print the rows in which something was found, then the lowest and highest others."""
+    shown, by_label = summary.shown, summary.by_label
+    is_partial = sum(map(len, shown.values())) < len(summary.scores)
+    has_findings = any(listed.count for label, listed in by_label.items() if label)
+    order = "findings first, then lowest and highest" if has_findings else "lowest and highest"
+    print_line(f"{_HEADING} ({order})" if is_partial else _HEADING)
+    for label, rows in shown.items():
+        for row in rows:
+            text = one_line(row.row.candidate, 80)
+            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {_mark(row.findings)}{text}")
+            if row.findings:
+                print_line(f"{'':14}{brief_findings(row.findings)}")
+        more = by_label[label].count - len(rows)
+        if label and more:
+            print_line(f"{'':6}and {more} more {label} row{'s' if more > 1 else ''}")
+
+
+def _mark(findings: Sequence[Finding]) -> str:
+    return f"[{findings[0].label}] " if findings else ""
+
+
 def _print_details(run: Run) -> None:
-    """Print the score, the candidate, the terms and the compared texts of every row."""
+    """Print the score, the candidate, what was found in it, the terms and the compared texts of every row."""
     for chunk, scored in run.scores():
         for number, row, score in zip(chunk.file.numbers, chunk.rows, scored, strict=True):
-            print_line(f"{number + 1:>4}  {score.score:.4f}  {one_line(row.candidate)}")
+            findings = findings_of(row, score)
+            print_line(f"{number + 1:>4}  {score.score:.4f}  {_mark(findings)}{one_line(row.candidate)}")
+            for finding in findings:
+                print_line(f"      {one_line(finding.with_number(None))}")
             terms = [term for term in score.terms if term.value]
             details = [(term.value, f"{term.name}, weight {term.weight:.3f}") for term in terms if len(terms) > 1]
             details += [

@@ -39,20 +39,31 @@ def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
     if not quantities:
         return None
     said = [other for premise in premises for other in read_quantities(premise)]
+    unsaid = [quantity for quantity in quantities if not is_said(quantity, said)]
+    if not unsaid:
+        return None
     words = _other_words(sentence, quantities)
-    for quantity in quantities:
-        if is_said(quantity, said):
-            continue
-        for part in (part for premise in premises for part in _parts(premise)):
-            others = read_quantities(part)
-            if _share_words(words, _other_words(part, others)) and conflicts(quantity, others):
-                return Conflict(quantity.text, part)
+    for part in (part for premise in premises for part in _parts(premise) if _share_words(words, part.words)):
+        for quantity in unsaid:
+            if conflicts(quantity, part.quantities):
+                return Conflict(quantity.text, part.text)
     return None
 
 
+class _Part(NamedTuple):
+    """A sentence of a premise, with its quantities and the words outside them."""
+
+    text: str
+    quantities: tuple[Quantity, ...]
+    words: frozenset[str]
+
+
 @lru_cache(maxsize=256)
-def _parts(premise: str) -> tuple[str, ...]:
-    return tuple(sentences(premise))
+def _parts(premise: str) -> tuple[_Part, ...]:
+    read = ((text, read_quantities(text)) for text in sentences(premise))
+    return tuple(
+        _Part(text, quantities, _other_words(text, quantities)) for text, quantities in read if quantities
+    )
 
 
 def _other_words(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:

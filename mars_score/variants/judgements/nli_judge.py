@@ -216,8 +216,9 @@ class NliJudge:
         """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
         accused = {
             (row, number): [([one.sentence], (reference,)) for reference in row.references]
-            for row, number, one in _accused(judgements)
-            if len(row.references) > 1
+            for row, of_row in judgements.items()
+            for number, one in enumerate(of_row)
+            if len(row.references) > 1 and one.entailment.contradiction >= MIN_CONTRADICTION
         }
         asked = [one for of_sentence in accused.values() for one in of_sentence]
         premises = choose_premises(asked, self._config.premise_words, calls)
@@ -230,19 +231,24 @@ class NliJudge:
                 judgements[row][number] = best
 
     def _read_leniently(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
-        """Ask again about contradicted sentences in which a word may be misspelt, with the word that may be meant.
+        """Ask again about contradicted and unsupported sentences, with possible misspellings read as meant.
 
-        The contradiction is then as probable as in this reading.
+        A sentence is then contradicted no more, and supported no less, than in this reading.
         """
-        accused = [
-            (row, number, one, leniently_corrected(one.sentence, one.premise))
-            for row, number, one in _accused(judgements)
+        doubted = [
+            (row, number, one, text)
+            for row, of_row in judgements.items()
+            for number, one in enumerate(of_row)
+            if one.entailment.contradiction >= MIN_CONTRADICTION
+            or one.entailment.entailment < self.reliability.max_entailment
+            if (text := leniently_corrected(one.sentence, one.premise)) != one.sentence
         ]
-        accused = [asked for asked in accused if asked[3] != asked[2].sentence]
-        read = _read([(text, one.premise) for _, _, one, text in accused], calls)
-        for row, number, one, text in accused:
-            contradiction = min(one.entailment.contradiction, read[text, one.premise].entailment.contradiction)
-            entailment = one.entailment._replace(contradiction=contradiction)
+        read = _read([(text, one.premise) for _, _, one, text in doubted], calls)
+        for row, number, one, text in doubted:
+            entailed, contradicted = read[text, one.premise].entailment
+            entailment = Entailment(
+                max(one.entailment.entailment, entailed), min(one.entailment.contradiction, contradicted)
+            )
             judgements[row][number] = one._replace(entailment=entailment)
 
     # What follows
@@ -271,7 +277,7 @@ class NliJudge:
     def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
         """Return the sentences of which numbers and names are looked up: of summaries and texts of records."""
         row = question.row
-        if row.task not in ("summary", "data") or not row.context or Notice.NOT_ENGLISH in question.notices:
+        if row.task not in ("summary", "data") or not row.context or not _may_be_english(row):
             return ()
         return [one for one in self._first_sentences(row) if one.kind in (Kind.STATEMENT, Kind.FRAGMENT)]
 
@@ -353,23 +359,14 @@ class NliJudge:
 
 def _may_be_english(row: Row) -> bool:
     """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
-    texts = [row.candidate, *row.references, row.question, *passages_of(row.context)]
+    contexts = passages_of(row.context) if row.task != "data" else []  # A record may hold names alone.
+    texts = [row.candidate, *row.references, row.question, *contexts]
     return tell_english([text for text in texts if text]) is not False
 
 
 def _sources(row: Row) -> tuple[str, ...]:
     """Return the texts that have the facts of a row: the context, and the references beside a record."""
     return (*passages_of(row.context), *(row.references if row.task == "data" else ()))
-
-
-def _accused(judgements: Mapping[Row, Sequence[Judgement]]) -> list[tuple[Row, int, Judgement]]:
-    """Return the judgements by which a sentence is contradicted, with the row and the index of each."""
-    return [
-        (row, number, one)
-        for row, of_row in judgements.items()
-        for number, one in enumerate(of_row)
-        if one.entailment.contradiction >= MIN_CONTRADICTION
-    ]
 
 
 def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:

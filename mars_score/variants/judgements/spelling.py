@@ -152,19 +152,21 @@ def leniently_corrected(hypothesis: str, premise: str) -> str:
         if lower in words or lower in _NEGATIONS:
             return match[0]
         near = [other for other in words if OSA.distance(lower, other, score_cutoff=1) == 1]
-        meant = [
-            other
-            for other in near
-            if other not in _NEGATIONS and not (known.is_word(lower) and _is_exchange(lower, other))
-        ]
+        meant = [other for other in near if other not in _NEGATIONS and _may_be_slip(lower, other, known)]
         return _as_cased(words[meant[0]], match[0]) if meant else match[0]
 
     return _CONTRACTED.sub(word, hypothesis)
 
 
-def _is_exchange(word: str, other: str) -> bool:
-    """Tell whether one letter is another, as in "hired" and "fired": most often a wrong word, not a slip."""
-    return len(word) == len(other) and sum(a != b for a, b in zip(word, other, strict=True)) == 1
+def _may_be_slip(word: str, meant: str, known: Lexicon) -> bool:
+    """Tell whether a string may stand for a word; a word itself may not be a form of it, as "opens" of "open".
+
+    Nor has such a word one letter exchanged, as "hired" and "fired" have: that is a wrong word most often.
+    """
+    if not known.is_word(word):
+        return True
+    exchanged = len(word) == len(meant) and sum(a != b for a, b in zip(word, meant, strict=True)) == 1
+    return not exchanged and not _is_derived(word, meant)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,213 @@
+"""What was found in the sentences of a candidate, put in words: the same in every output."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from mars_score.rows import Row, RowScore, Verdict
+from mars_score.sentences import sentences
+from mars_score.text import one_line
+
+LABELS = ("contradicted", "unsupported", "")  # of a row, in the order of lists; "" where nothing was found
+_QUOTED = 100  # characters of a premise
+_LISTED = 4  # numbers and names that a line has; of more the others are counted
+_WORD = re.compile(r"[^\s*_`]+")
+_GAP = r"[\s*_`]{1,20}"  # between words, also in Markdown
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found in a sentence of a candidate.
+
+    Attributes:
+        label: ``"contradicted"`` or ``"unsupported"``.
+        verdict: on the sentence.
+        missing: numbers and names of the sentence that its sources do not have, and that are not contradicted.
+        sources: what does not have them, such as ``"the context"``.
+        premise_of: names what the premise is of, where that is not what such candidates are judged by first.
+        is_of_several: whether the candidate has other sentences.
+    """
+
+    label: str
+    verdict: Verdict
+    missing: tuple[str, ...] = ()
+    sources: str = "the context"
+    premise_of: str = ""
+    is_of_several: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return all words of the sentence that are wrong, as far as they are known."""
+        return tuple(dict.fromkeys((*self.verdict.words, *self.missing)))
+
+    def in_words(self, length: int | None = _QUOTED) -> str:
+        """Say what is wrong, such as ``1970 and Rome are not in the context``.
+
+        Args:
+            length: characters of the premise that are quoted; None: all.
+        """
+        verdict, parts = self.verdict, []
+        if self.label == "contradicted":
+            parts.append(f'contradicts {self.premise_of}"{one_line(verdict.premise, length)}"{self._by()}')
+        if self.missing:
+            names = _phrases(self.missing, verdict.sentence)
+            parts.append(f"{_some(names)} {'is' if len(names) == 1 else 'are'} not in {self.sources}")
+        if self.label == "unsupported" and (verdict.probability is not None or not parts):
+            parts.append(f"{self.sources} does not say it{self._by()}")
+        return "; ".join(parts)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return lines with all that is known: what is wrong, and the passage that is nearest to the sentence."""
+        premise = self.verdict.premise if self.label == "unsupported" else ""
+        return [self.in_words(None), *([f"nearest: {one_line(premise)}"] if premise else [])]
+
+    def _by(self) -> str:
+        """Return, in brackets, the words that a premise contradicts, or else the probability of the verdict."""
+        words = listed(self.verdict.words) if self.label == "contradicted" else ""
+        probability = self.verdict.probability
+        known = words or ("" if probability is None else f"{probability:.2f}")
+        return f" ({known})" if known else ""
+
+    def with_number(self, length: int | None = _QUOTED) -> str:
+        """Say what is wrong, and of a candidate with several sentences in which: ``sentence 2 contradicts ...``.
+
+        Args:
+            length: characters of the premise that are quoted; None: all.
+        """
+        text = self.in_words(length)
+        if not self.is_of_several:
+            return text
+        return f"sentence {self.verdict.number}{'' if self.label == 'contradicted' else ':'} {text}"
+
+
+def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
+    """Return what was found in a candidate: contradicted sentences first, then others that are unsupported.
+
+    Args:
+        row: the row.
+        score: of the row.
+    """
+    pairs = score.findings
+    if not pairs:
+        return ()
+    lacking = {verdict.number: verdict.words for verdict in score.unsupported}
+    sources = "the context"
+    if row.task == "data":
+        sources = "the record or its references" if row.references else "the record"
+    is_of_several = any(verdict.number > 1 for _, verdict in pairs) or len(sentences(row.candidate)) > 1
+    found = []
+    for label, verdict in pairs:
+        told = verdict.words if label == "contradicted" else ()
+        missing = tuple(word for word in lacking.get(verdict.number, ()) if word not in told)
+        other = "the reference: " if verdict.source == "reference" and row.task == "summary" else ""
+        found.append(Finding(label, verdict, missing, sources, other, is_of_several))
+    return tuple(found)
+
+
+def brief_findings(findings: Sequence[Finding], length: int = 110) -> str:
+    """Put the first of the findings on a candidate in a line, and count the others.
+
+    Args:
+        findings: at least one.
+        length: characters of the line.
+    """
+    first, *others = findings
+    more = f"; and {len(others)} more" if others else ""
+    return one_line(first.with_number(length // 2), length - len(more)) + more
+
+
+def label_of(score: RowScore) -> str:
+    """Return the label of what was found in a candidate first, one of :data:`LABELS`."""
+    return next((label for label, _ in score.findings), "")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names as a list in words: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    kept = _LISTED if len(names) > _LISTED + 1 else len(names)
+    more = [f"{len(names) - kept} more"] if kept < len(names) else []
+    return listed([*names[:kept], *more])
+
+
+def _phrases(words: Iterable[str], sentence: str) -> list[str]:
+    """Return the words, each once, with those of a name that stand side by side as one."""
+    phrases: list[str] = []
+    for word in words:
+        joined = f"{phrases[-1]} {word}" if phrases else ""
+        if joined and joined in sentence and not any(sign.isdigit() for sign in joined):
+            phrases[-1] = joined
+        else:
+            phrases.append(word)
+    return list(dict.fromkeys(phrases))
+
+
+# Where it stands
+
+
+def marked_parts(text: str, findings: Iterable[Finding]) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text in order, and whether each is wrong.
+
+    Wrong are the words of the findings, or the sentence where no words are known, unless it is the whole text.
+    What does not stand in the text as it was read is not marked.
+
+    Args:
+        text: the candidate, or a sentence of it.
+        findings: on the candidate.
+    """
+    done = 0
+    for start, end in sorted(set(_spans(text, findings))):
+        if start >= done:
+            yield text[done:start], False
+            yield text[start:end], True
+            done = end
+    yield text[done:], False
+
+
+def _spans(text: str, findings: Iterable[Finding]) -> Iterator[Span]:
+    end = 0
+    for finding in sorted(findings, key=lambda one: one.verdict.number):
+        sentence = _find_sentence(text, finding.verdict.sentence, end)
+        if sentence is None:
+            continue
+        start, end = sentence
+        if finding.words:
+            yield from _find_words(text, finding.words, start, end)
+        elif text[start:end].strip() != text.strip():
+            yield start, end
+
+
+def _find_sentence(text: str, sentence: str, start: int) -> Span | None:
+    """Find a sentence in a text, perhaps with other white space or marks of emphasis between its words."""
+    found = text.find(sentence, start)
+    if found >= 0:
+        return found, found + len(sentence)
+    words = list(_WORD.finditer(text, start))
+    sought = " ".join(_WORD.findall(sentence))
+    found = " ".join(word[0] for word in words).find(sought) if sought else -1
+    if found < 0:
+        return None
+    offsets = list(accumulate((len(word[0]) + 1 for word in words), initial=0))
+
+    def place(index: int) -> int:
+        number = bisect_right(offsets, index) - 1
+        return words[number].start() + index - offsets[number]
+
+    return place(found), place(found + len(sought) - 1) + 1
+
+
+def _find_words(text: str, words: Iterable[str], start: int, end: int) -> Iterator[Span]:
+    for word in filter(str.strip, words):
+        before = r"(?<!\w)(?<!\d[.,])" if word[:1].isalnum() else ""
+        behind = r"(?!\w)(?![.,]\d)" if word[-1:].isalnum() else ""
+        pattern = re.compile(f"{before}{_GAP.join(map(re.escape, _WORD.findall(word)))}{behind}")
+        yield from (match.span() for match in pattern.finditer(text, start, end))
