@@ -18,16 +18,7 @@ from mars_score.errors import Notice, UnsupportedModelError
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import TASKS as KINDS
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.variants.judgements.nli_judge import (
-    MAX_ENTAILMENT,
-    SHIPPED,
-    Reliability,
-    is_close,
-    judge,
-    reliability_of,
-    unsupported_in,
-    verdicts_on,
-)
+from mars_score.variants.judgements.nli_judge import SHIPPED, NliJudge, Question, Reliability, reliability_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 12
@@ -73,7 +64,7 @@ def test_each_sentence_is_compared_with_its_premise(make, encoder, monkeypatch, 
             assert (row.score, row.terms) == (0, ())
             continue
         task, expected, score = TASKS[number], {}, before.score
-        judged = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task)
+        judged = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task, verdicts[0])
         denied = [one.denial(*verdicts) is not None for one in judged]
         if task == "summary":
             supported = [
@@ -82,7 +73,7 @@ def test_each_sentence_is_compared_with_its_premise(make, encoder, monkeypatch, 
             expected["support"] = sum(supported) / len(judged)
             score += 0.2 * expected["support"]
         if task != "dialogue":
-            expected["contradiction"] = sum(denied) / len(judged)
+            expected["contradiction"] = sum(denied) / len(judged) if task == "text" else 0.0
             score *= 1 - 0.5 * expected["contradiction"]
             shares.add((task, expected["contradiction"]))
         terms = values(row)
@@ -105,7 +96,7 @@ def test_paper_has_no_contradictions(make):
     [
         ({}, {"support", "contradiction"}, 4),
         ({"support_weight": 0}, {"contradiction"}, 4),
-        ({"contradiction_penalty": 0}, {"support"}, 1),  # the summary alone is judged
+        ({"contradiction_penalty": 0}, {"support"}, 4),  # what is contradicted is told all the same
         ({"support_weight": 0, "contradiction_penalty": 0}, set(), 0),
     ],
 )
@@ -125,7 +116,7 @@ def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pa
 
 def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
     """It is far from its reference, the context alone is not believed, and support does not count."""
-    believe(monkeypatch, ALL._replace(by_context=False))
+    believe(monkeypatch, ALL._replace(by_context=False, max_entailment=0.0))
     monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 1.1)
     asked = []
     scorer = make(
@@ -141,7 +132,7 @@ def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
 )
 def test_a_model_without_the_classes_is_refused(make, labels):
     with pytest.raises(UnsupportedModelError, match=f"^entailment_model .*{labels[0].lower()}"):
-        make(tiny_models.tiny_nli(labels=labels)).score(["a"], ["b"], ["c d"], tasks="summary")
+        make(tiny_models.tiny_nli(labels=labels)).score(["They went."], ["b"], ["c d"], tasks="summary")
 
 
 def test_of_many_sentences_the_first_are_judged(make):
@@ -239,14 +230,15 @@ def test_a_summary_without_a_context_has_no_support(make, nli):
 @pytest.mark.parametrize("task", KINDS)
 def test_which_rows_have_which_terms(make, nli, monkeypatch, task, context, has_references):
     """Replies, records, and texts by a context alone have none; what is not believed is left out."""
-    by = {"summary": bool(context), "text": has_references}.get(task, False)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 0.0)
     for known in (ALL, Reliability(0.0, False, True), Reliability(0.2, True, False), reliability_of(nli)):
         believe(monkeypatch, known)
         texts = [SUMMARY[0]], [SUMMARY[1]] if has_references else None, [context]
         [row] = make(nli).score(*texts, tasks=task).row_scores
-        believed = known.by_context if task == "summary" else known.by_reference
-        expected = {"support"} if by and task == "summary" and known.support else set()
-        expected |= {"contradiction"} if by and believed else set()
+        by_reference = has_references and known.by_reference
+        believed = {"summary": context and (known.by_context or by_reference), "text": by_reference}
+        expected = {"support"} if task == "summary" and context and known.support else set()
+        expected |= {"contradiction"} if believed.get(task) else set()
         assert {"support", "contradiction"} & values(row).keys() == expected
         weights = [term.weight for term in row.terms if term.name == "support"]
         assert weights == pytest.approx([known.support * 0.2] if "support" in expected else [])
@@ -266,7 +258,13 @@ def test_a_text_is_close_by_three_quarters_of_a_reference(recalls, close):
     row = Row("A", tuple("bcd"[: len(recalls)]))
     known = {("B", "b"): 1.0, ("A", "e"): 1.0}
     known |= {("A", text): recall for text, recall in zip("bcd", recalls, strict=False)}
-    assert is_close(row, known) is close
+    judge = NliJudge(None, PlusConfig())
+    judge.reliability = ALL
+    assert judge.asks(row, known) == Question(
+        row,
+        by_reference=close,
+        unchecked="" if close else "far from its references" if recalls else "no reference",
+    )
 
 
 @pytest.mark.parametrize("task", ["text", "summary"])
@@ -281,14 +279,16 @@ def test_only_a_text_that_is_close_to_a_reference_is_judged_by_it(make, monkeypa
         progress=lambda stage, done, total: seen.append((stage, done, total)),
     )
     asked = []
-    for candidate in ("The road is busy here.", "The road is here.", "They walk home."):
+    for candidate in ("The road is busy today.", "The road is today.", "They walk home."):
         seen.clear()
         [row] = scorer.score(
             [candidate], ["The road is busy now"], ["They went there. Why?"], tasks=task
         ).row_scores
         asked.append(sum(total for stage, done, total in seen if (stage, done) == ("contradiction", 0)))
-        by_both = task == "summary" or asked[-1] == 1
-        assert values(row)["contradiction"] == len(row.contradicted) == (1 if by_both else 0)
+        is_judged = task == "summary" or asked[-1] == 1
+        assert len(row.contradicted) == is_judged
+        assert values(row).get("contradiction") == (None if not is_judged else 0 if task == "summary" else 1)
+        assert row.unchecked == ("" if is_judged else "far from its references")
     assert asked == ([2, 1, 1] if task == "summary" else [1, 0, 0])
 
 
@@ -302,38 +302,51 @@ class Calls:
         assert not texts
 
     def entails(self, pairs):
-        self.asked = list(pairs)
-        return dict.fromkeys(self.asked, Entailment(0.2, 0.1))
+        asked = list(pairs)
+        self.asked += asked
+        return dict.fromkeys(asked, Entailment(0.2, 0.1))
 
 
 def test_models_read_statements_and_plain_premises():
     """What a premise says word for word is not asked; judgements have plain sentences and whole premises."""
     reference, context = "The **road** is old [1]. Nobody came.", "The road&#39;s new."
-    candidate = "Yes, the road is old! So, \u201cwe won\u201d \U0001f600"
+    candidate = "Yes, the road is old! The road is old [1]. So, \u201cwe won\u201d \U0001f600"
     calls, rows = Calls(), [Row(candidate, (reference,)), Row(candidate, (reference,), context, (), "summary")]
-    found = judge({rows[0]: True, rows[1]: True}, PlusConfig(), calls)
-    premise, plain_premise = reference, "The road is old. Nobody came."
-    sentences = "Yes, the road is old!", 'So, "we won"'
-    said = Entailment(1.0, 0.0), Entailment(0.2, 0.1)
-    assert found[rows[0]] == [Judgement(text, premise, one) for text, one in zip(sentences, said, strict=True)]
-    assert found[rows[1]] == [Judgement(one.sentence, context, said[1], one) for one in found[rows[0]]]
+    judge = NliJudge(None, PlusConfig())
+    questions = [Question(rows[0], by_reference=True), Question(rows[1], by_context=True, by_reference=True)]
+    found = judge.judge(questions, calls)
+    plain_premise = "The road is old [1]. Nobody came."  # a mark that both have stays
+    sentences = "Yes, the road is old!", "The road is old [1].", 'So, "we won" \U0001f600'
+    said = Entailment(0.2, 0.1), Entailment(1.0, 0.0), Entailment(0.2, 0.1)
+    assert found[rows[0]] == [Judgement(text, reference, one) for text, one in zip(sentences, said, strict=True)]
+    assert found[rows[1]] == [Judgement(one.sentence, context, said[0], one) for one in found[rows[0]]]
     assert set(calls.asked) == {
-        (plain_premise, "We won."),
+        ("The road is old. Nobody came.", "The road is old."),
+        ("The road is old. Nobody came.", "We won."),
         ("The road's new.", "The road is old."),
         ("The road's new.", "We won."),
     }
-    assert judge({rows[1]: False}, PlusConfig(), calls)[rows[1]][0].by_reference is None
+    assert plain_premise not in {premise for premise, _ in calls.asked}
+    assert judge.judge([Question(rows[1], by_context=True)], calls)[rows[1]][0].by_reference is None
 
 
 # Verdicts
 
 
+def conclude(sentence, entailment, by_reference=None, task="summary", known=ALL):
+    """What follows for a candidate of one sentence of which its premise, and a reference, say something."""
+    row = Row(sentence, ("REFERENCE",), "PREMISE", (), task)
+    judge = NliJudge(None, PlusConfig())
+    judge.reliability = known
+    other = None if by_reference is None else Judgement(sentence, "REFERENCE", Entailment(0.0, by_reference))
+    asked = Question(row, by_context=task == "summary", by_reference=task == "text" or other is not None)
+    return judge.conclude([asked], {row: [Judgement(sentence, "PREMISE", entailment, other)]})[row]
+
+
 def verdict(probability, by_reference=None, sentence="It is new.", task="summary", known=ALL):
     """The verdicts on a sentence that its premise, and a reference, contradict with some probability."""
-    other = Judgement(sentence, "REFERENCE", Entailment(0.0, by_reference or 0.0))
-    judged = Judgement(sentence, "PREMISE", Entailment(0.0, probability), None if by_reference is None else other)
-    verdicts = verdicts_on(task, [judged], known)
-    assert all(one.sentence == sentence for one in verdicts)
+    verdicts = conclude(sentence, Entailment(0.0, probability), by_reference, task, known).contradicted
+    assert all((one.sentence, one.number) == (sentence, 1) for one in verdicts)
     assert all((one.premise == "REFERENCE") == (one.source == "reference") or task == "text" for one in verdicts)
     return [(one.probability, one.premise) for one in verdicts]
 
@@ -341,13 +354,13 @@ def verdict(probability, by_reference=None, sentence="It is new.", task="summary
 @pytest.mark.parametrize(
     ("probability", "by_reference", "expected"),
     [
-        (0.9, None, [(0.9, "PREMISE")]),
-        (0.89, None, []),
-        (0.9, 0.2, [(0.9, "PREMISE")]),
-        (0.2, 0.9, [(0.9, "REFERENCE")]),
+        (0.915, None, [(0.915, "PREMISE")]),
+        (0.91, None, []),
+        (0.915, 0.2, [(0.915, "PREMISE")]),
+        (0.2, 0.915, [(0.915, "REFERENCE")]),
         (0.95, 0.19, []),
         (0.19, 0.95, []),
-        (0.89, 0.89, []),
+        (0.91, 0.91, []),
     ],
 )
 def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, expected):
@@ -364,29 +377,41 @@ def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
     assert bool(verdict(0.95, 0.2, known=known)) is known.by_context
     assert bool(verdict(0.95, known=known)) is known.by_context
     assert bool(verdict(0.95, task="text", known=known)) is known.by_reference
-    [text] = verdicts_on("text", [Judgement("It is new.", "PREMISE", Entailment(0.0, 0.95))], ALL)
+    [text] = conclude("It is new.", Entailment(0.0, 0.95), task="text").contradicted
     assert text.source == "reference"
+
+
+def test_a_contradicted_sentence_is_not_supported():
+    """A text loses by it as well; a summary by another quantity alone."""
+    for entailment, support in ((Entailment(0.08, 0.91), 0.08), (Entailment(0.08, 0.92), 0.0)):
+        summary, text = (conclude("It is new.", entailment, task=task) for task in ("summary", "text"))
+        assert (summary.support, summary.contradicted_share) == (support, 0.0)
+        assert (text.support, text.contradicted_share) == (None, 0.0 if support else 1.0)
+    for known in (ALL._replace(support=0.0), Reliability(1.0, False, True)):
+        unbelieved = conclude("It is new.", Entailment(0.08, 0.92), known=known)
+        assert unbelieved.support == (0.08 if known.support else None)
 
 
 @pytest.mark.parametrize(
     ("probability", "sentence", "is_unsupported"),
     [
-        (MAX_ENTAILMENT - 0.01, "It is new.", True),
-        (MAX_ENTAILMENT, "It is new.", False),
+        (0.049, "It is new.", True),
+        (0.05, "It is new.", False),
         (0.0, "Is it new?", False),
+        (0.0, "The text does not say it.", False),
+        (0.0, "In the park.", False),
     ],
 )
 def test_a_statement_with_a_small_probability_is_unsupported(probability, sentence, is_unsupported):
-    found = unsupported_in([Judgement(sentence, "PREMISE", Entailment(probability, 0.0))])
-    assert found == [Verdict(sentence, probability, "PREMISE", "context")] * is_unsupported
+    found = conclude(sentence, Entailment(probability, 0.0)).unsupported
+    assert found == (Verdict(sentence, probability, "PREMISE", "context"),) * is_unsupported
 
 
-@pytest.mark.parametrize("by_context", [True, False])
-def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, by_context):
-    believe(monkeypatch, ALL._replace(by_context=by_context))
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
+@pytest.mark.parametrize("max_entailment", [0.0, 1.0])
+def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, max_entailment):
+    believe(monkeypatch, ALL._replace(max_entailment=max_entailment))
     [row] = make(nli, task="summary").score([SUMMARY[0]], [SUMMARY[1]], [SUMMARY[2]]).row_scores
-    assert bool(row.unsupported) is by_context
+    assert [one.sentence for one in row.unsupported] == (["It is new."] if max_entailment else [])
     assert row.aspects.supported is not None
 
 
@@ -404,7 +429,7 @@ def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkey
 )
 def test_there_is_no_verdict_on_a_question(sentence):
     assert verdict(1.0, sentence=sentence) == []
-    assert verdict(1.0, sentence=f"{sentence} No.") == [(1.0, "PREMISE")]
+    assert verdict(1.0, sentence="It is new!") == [(1.0, "PREMISE")]
 
 
 @pytest.mark.parametrize(
@@ -422,9 +447,11 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
     believe(monkeypatch, ALL._replace(support=reliability_of(None).support))
     result = scorer.score(*COLUMNS, explain=True)
     for explained in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
-        assert explained.contradicted == ()
+        assert explained.score.contradicted == ()
     assert not any(Notice.CONTRADICTED in row.notices for row in untold.row_scores)
-    sentences = [[verdict.sentence for verdict in explained.contradicted] for explained in result.explanations]
+    sentences = [
+        [verdict.sentence for verdict in explained.score.contradicted] for explained in result.explanations
+    ]
     noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
     if labels != tiny_models.NLI_LABELS:
         assert (sentences, noticed, result.scores) == ([[]] * 5, [False] * 5, untold.scores)
@@ -440,7 +467,7 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
     half = [0.5 if of_row else 1 for of_row in sentences]
     assert result.scores == pytest.approx([one * score for one, score in zip(half, untold.scores, strict=True)])
     for explained in result.explanations[:3]:
-        for verdict in explained.contradicted:
+        for verdict in explained.score.contradicted:
             assert verdict.probability == pytest.approx(1, abs=1e-6)
             assert f"  contradicted 1.00: {verdict.sentence}\n      by: {verdict.premise}" in str(explained)
             page = explained._repr_html_()

@@ -146,7 +146,8 @@ class NliJudge:
         by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
         )
-        by_context = is_summary and (by_reference or known.support > 0 or known.by_context)
+        supports = known.max_entailment > 0 or (known.support > 0 and self._config.support_weight > 0)
+        by_context = is_summary and (by_reference or supports or known.by_context)
         unchecked = ""
         if not (by_reference or (is_summary and known.by_context)):
             unchecked = NOT_BY_CONTEXT if is_summary else "far from its references"
