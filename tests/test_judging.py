@@ -137,7 +137,9 @@ def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
 
 def test_the_only_sentence_has_no_number(word_models, monkeypatch):
     contradict(monkeypatch, ("He left.", "He came."))
-    assert mars_score.judge("He left.", "He came.", **SETTINGS)["reason"].endswith('; contradicts "He came." (0.90)')
+    assert mars_score.judge("He left.", "He came.", **SETTINGS)["reason"].endswith(
+        '; contradicts "He came." (0.90)'
+    )
 
 
 def test_models_are_loaded_once(nothing_loaded, named_models, monkeypatch):

@@ -10,7 +10,7 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import lexical, make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.rows import Row
-from mars_score.text import sentences
+from mars_score.sentences import sentences
 
 ROWS = [
     Row("The cat sat on the mat.", ("A cat was sitting on the mat.",), "There is a mat. A cat likes it."),
