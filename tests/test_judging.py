@@ -8,8 +8,8 @@ import pytest
 from word_recall import SETTINGS
 
 import mars_score
-from mars_score.rows import Verdict
 from mars_score.models import loading
+from mars_score.rows import Verdict
 from mars_score.scorer import MarsScorer
 
 REFERENCE = "The road is busy"
