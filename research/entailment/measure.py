@@ -71,6 +71,7 @@ class Measured(NamedTuple):
     margins: Floats  # lowest entailment minus contradiction of a sentence
     contradicted: NDArray[np.bool_]  # whether there is a verdict on a sentence
     unsupported: NDArray[np.bool_]  # whether a sentence is unsupported
+    found: NDArray[np.bool_]  # whether a score tells either
 
 
 def main() -> None:
@@ -146,14 +147,16 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     """Judge the hypotheses of pairs as candidates with their premise as context, or as reference."""
     rows = [_row(pair, by) for pair in pairs]
     config, calls = PlusConfig(), scorer.calls
-    judge = NliJudge(calls.models.entailment_model, config)
+    judge, as_shipped = (NliJudge(calls.models.entailment_model, config) for _ in range(2))
     shipped = judge.reliability.max_entailment
     judge.reliability = BELIEVED._replace(max_entailment=shipped or BELIEVED.max_entailment)
     plans = [plan_row(row, config) for row in dict.fromkeys(rows)]
     recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
     judged = judge.judge([Question(plan.row, by == "context", by == "reference") for plan in plans], calls)
-    conclusions = judge.conclude([judge.asks(plan.row, recalls) for plan in plans], judged)
-    shares, margins, contradicted, unsupported = [], [], [], []
+    conclusions, told = (
+        one.conclude([one.asks(plan.row, recalls) for plan in plans], judged) for one in (judge, as_shipped)
+    )
+    shares, margins, contradicted, unsupported, found_any = [], [], [], [], []
     for row in rows:
         found = [judgement.entailment for judgement in judged[row]] or [Entailment(0.0, 0.0)]
         conclusion = conclusions[row]
@@ -163,7 +166,8 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
         margins.append((both[:, 1] - both[:, 0]).min())
         contradicted.append(bool(conclusion.contradicted))
         unsupported.append(bool(conclusion.unsupported))
-    columns = map(np.array, (shares, margins, contradicted, unsupported))
+        found_any.append(bool(told[row].contradicted or told[row].unsupported))
+    columns = map(np.array, (shares, margins, contradicted, unsupported, found_any))
     return Measured(list(pairs), *columns)
 
 
@@ -186,7 +190,8 @@ def figures_of(one: Measured) -> dict[str, Any]:
     refuted = np.array([label in REFUTED for label in labels])
     if refuted.any():
         figures["contradicted"] = _counts(one.contradicted, refuted)
-    figures["unsupported"] = _counts(one.unsupported, np.array([label not in FOLLOWS for label in labels]))
+    lacking = np.array([label not in FOLLOWS for label in labels])
+    figures |= {"unsupported": _counts(one.unsupported, lacking), "found": _counts(one.found, lacking)}
     return figures
 
 
@@ -272,7 +277,7 @@ def tables(recorded: Recorded) -> dict[str, str]:
 
 def judged_table(recorded: Recorded, by: str) -> str:
     """Write the accuracy of three labels or the AUC of two, the twins in order, and how right verdicts are."""
-    rows, told = [], ["contradicted", *(["unsupported"] if by == "context" else [])]
+    rows, told = [], ["contradicted", *(["unsupported", "found"] if by == "context" else [])]
     for name, found in _with_one_of_summedits(_table_rows(recorded, by)):
         figures = next(one for one in found if one)
         kind = "accuracy" if "accuracy" in figures else "auc"
@@ -304,7 +309,7 @@ def _sum_of_summedits(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         return {}
     told = {
         name: {key: sum(one[name][key] for one in parts) for key in ("right", "said", "due")}
-        for name in ("contradicted", "unsupported")
+        for name in ("contradicted", "unsupported", "found")
         if all(name in one for one in parts)
     }
     return {"auc": np.mean([one["auc"] for one in parts]), **told}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mars_score.sentences import sentences
 from mars_score.text import plain_words
-from mars_score.variants.judgements.quantities import Quantity, conflicts, is_said, read_quantities
+from mars_score.variants.judgements.quantities import Quantity, conflicts, equal, is_said, read_quantities
 
 # Share of the words of each sentence, apart from quantities, that the other must have: so both speak of the same.
 MIN_SHARED = 0.6
@@ -44,8 +44,10 @@ def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
         return None
     words = _other_words(sentence, quantities)
     for part in (part for premise in premises for part in _parts(premise) if _share_words(words, part.words)):
+        # Or from those left when the values are gone that the sentence has as well.
+        left = [other for other in part.quantities if not any(equal(one, other) for one in quantities)]
         for quantity in unsaid:
-            if conflicts(quantity, part.quantities):
+            if conflicts(quantity, part.quantities) or conflicts(quantity, left):
                 return Conflict(quantity.text, part.text)
     return None
 
