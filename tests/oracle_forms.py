@@ -234,13 +234,24 @@ def near(word: str, other: str) -> bool:
     return word != other and other in swapped
 
 
+def is_form(word: str, other: str) -> bool:
+    """Whether a word is another with an ending or a prefix of one letter, and so means what it says."""
+    if word[:-1] == other:
+        return word[-1] in "srdnyaeio" and word[-1] != other[-1]
+    if word[1:] == other or other[1:] == word:
+        return max(word, other, key=len)[0] in "aebcdiru"
+    return other[:-1] == word and other[-1] in "sy"
+
+
 def leniently(sentence: str, premise: str) -> str:
     """A sentence in which words of three letters or more are those of the premise that they nearly are."""
     found = {word.lower(): word for word in re.findall(r"(?=\w{3})\w+", premise)}
 
     def meant(match: re.Match[str]) -> str:
         word = match[0].lower()
-        others = [] if word in found else [other for other in found if near(word, other)]
+        others = (
+            [] if word in found else [other for other in found if near(word, other) and not is_form(word, other)]
+        )
         if not others:
             return match[0]
         read = found[others[0]]
@@ -320,13 +331,14 @@ def judgements(
     certain: float = math.inf,
     by: Sequence[str] = ("context", "reference"),
     belief: float = 1.0,
+    unsupported: float = 0.05,
 ) -> list[Judged]:
     """What is said of the sentences by the context of a summary, or else by the references.
 
     A summary that holds three quarters of a reference is judged by these, too. Other texts that hold less are not
     judged, nor are replies, records, and texts without that which judges them; nor by references in which no model
     is believed. ``certain`` is the probability of a contradiction at which other references and lenient readings
-    are asked.
+    are asked; the latter also below the probability ``unsupported`` of entailment.
     """
     context = context.rpartition("\x1f")[2]
     close = "reference" in by and is_close(models, candidate, references)
@@ -340,19 +352,27 @@ def judgements(
         if not is_judged(sentence):
             judged.append(Judged(sentence, None, {}, number))
             continue
-        found = {name: judgement(models, sentence, texts[name], certain, name == "reference") for name in asked}
+        found = {
+            name: judgement(models, sentence, texts[name], certain, unsupported, name == "reference")
+            for name in asked
+        }
         denials = {name: (contradicted, text) for name, (text, (_, contradicted)) in found.items()}
         judged.append(Judged(sentence, found[asked[0]][1][0], denials, number))
     return judged
 
 
 def judgement(
-    models: dict[str, Any], sentence: str, texts: Sequence[str], certain: float, are_references: bool
+    models: dict[str, Any],
+    sentence: str,
+    texts: Sequence[str],
+    certain: float,
+    unsupported: float,
+    are_references: bool,
 ) -> tuple[str, tuple[float, float]]:
     """The nearest passage of some texts, and how much it entails and contradicts a sentence.
 
-    A reference that entails it by a half decides against one that contradicts it. A contradiction is as probable
-    as in the reading in which misspellings are meant.
+    A reference that entails it by a half decides against one that contradicts it. In doubt the better one of two
+    readings counts, of which one takes words for misspelt.
     """
 
     def asked(chosen: Sequence[str]) -> tuple[str, tuple[float, float]]:
@@ -364,8 +384,10 @@ def judgement(
         other, found = max((asked([one]) for one in texts), key=lambda one: one[1][0])
         if found[0] >= 0.5:
             text, (entailed, contradicted) = other, found
-    if contradicted >= certain and (lenient := leniently(sentence, text)) != sentence:
-        contradicted = min(contradicted, shares(models["entailment_model"], text, lenient)[1])
+    lenient = leniently(sentence, text)
+    if (contradicted >= certain or entailed < unsupported) and lenient != sentence:
+        read = shares(models["entailment_model"], text, lenient)
+        entailed, contradicted = max(entailed, read[0]), min(contradicted, read[1])
     return text, (entailed, contradicted)
 
 
@@ -390,6 +412,7 @@ def plus(
     verdicts: tuple[float, float] = (math.inf, math.inf),
     by: Sequence[str] = ("context", "reference"),
     belief: float = 0.5,
+    unsupported: float = 0.05,
 ) -> float:
     """The score of a row; `fast` has no likelihood.
 
@@ -405,6 +428,7 @@ def plus(
         verdicts: which probability of a contradiction is certain, and which is likely.
         by: what is believed if it says that a sentence is contradicted.
         belief: which share of its weight the support of a summary gets.
+        unsupported: probability of an entailment below which a sentence is read leniently.
     """
     candidate, prompt = candidate.strip(), context.strip()
     context = prompt.rpartition("\x1f")[2]
@@ -443,7 +467,7 @@ def plus(
             for text, share in zip((candidate, *references), repetitions, strict=True)
         ]
     total -= 0.3 * max(0.0, repetitions[0] - max(repetitions[1:], default=0.0))
-    judged = judgements(models, candidate, references, context, task, verdicts[0], by, belief)
+    judged = judgements(models, candidate, references, context, task, verdicts[0], by, belief, unsupported)
     denials = [one.denial(*verdicts, by) for one in judged]
     if task == "summary" and any(one.supported is not None for one in judged):
         supported = [

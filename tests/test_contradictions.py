@@ -15,7 +15,7 @@ TEXT = "The road is busy. They left at noon."
 SAME = "The road is busy. They left at noon indeed."  # close to it for every encoder
 ROWS = [
     {"prediction": SAME, "reference": TEXT, "context": "The work began in March."},
-    {"prediction": "Nobody.", "reference": TEXT, "context": "The work began in March."},
+    {"prediction": "Nobody came.", "reference": TEXT, "context": "The work began in March."},
 ]
 
 
@@ -66,9 +66,8 @@ def test_without_belief_in_the_context_a_summary_is_checked_by_a_close_reference
     accused, rows, run, tmp_path, monkeypatch
 ):
     """As with preset "mini"; nothing is said to be unsupported."""
-    belief.believe(monkeypatch, belief.ALL._replace(by_context=False), certain=0.0, likely=0.0)
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
-    monkeypatch.setattr("mars_score.variants.plus_variant.is_close", lambda row, _: row.candidate == SAME)
+    belief.believe(monkeypatch, belief.Reliability(1.0, False, True), certain=0.0, likely=0.0)
+    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 0.85)
     out = str(tmp_path / "out.jsonl")
     code, _, error = run("score", rows, "--task", "summary", "--fail-contradicted", "--out", out)
     assert code == 3
@@ -115,7 +114,7 @@ def test_judge_lets_no_contradiction_pass(accused):
 
 
 def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
+    belief.believe(monkeypatch, belief.ALL._replace(max_entailment=1.1), certain=0.0, likely=0.0)
     out = tmp_path / "out.csv"
     code, text, _ = run("score", rows, "--task", "summary", "--out", str(out))
     assert code == 0
@@ -138,9 +137,9 @@ def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp
 
 
 def test_of_texts_nothing_is_said_to_be_unsupported(accused, rows, run, monkeypatch):
-    monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MAX_ENTAILMENT", 1.1)
+    belief.believe(monkeypatch, belief.ALL._replace(max_entailment=1.1), certain=0.0, likely=0.0)
     result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]))
-    assert [row.unsupported for row in result.row_scores] == [[], []]
+    assert [row.unsupported for row in result.row_scores] == [(), ()]
     assert result.faithfulness is None
     assert "faithfulness" not in run("score", rows)[1]
 

@@ -9,7 +9,7 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score.text import sentences
+from mars_score.sentences import sentences
 from research.entailment import pairs, train
 from research.entailment.pairs import (
     CONSISTENCY,

@@ -237,10 +237,13 @@ def test_scores_equal_the_oracle(models, make, variant, has_samples, has_referen
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        (Reliability(), {"by": []}),  # of a model that does not ship
-        (Reliability(0.0), {"belief": 0.0, "by": []}),
-        (Reliability(0.5, False, True), {"verdicts": BELIEVED["verdicts"], "by": ["reference"]}),
-        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context"]}),
+        (Reliability(), {"by": [], "unsupported": 0.0}),  # of a model that does not ship
+        (Reliability(0.0), {"belief": 0.0, "by": [], "unsupported": 0.0}),
+        (
+            Reliability(0.5, False, True),
+            {"verdicts": BELIEVED["verdicts"], "by": ["reference"], "unsupported": 0.0},
+        ),
+        (Reliability(0.5, True, False), {"verdicts": BELIEVED["verdicts"], "by": ["context"], "unsupported": 0.0}),
     ],
 )
 def test_what_is_not_believed_does_not_count(models, make, monkeypatch, has_references, known, expected):

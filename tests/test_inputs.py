@@ -348,7 +348,7 @@ TASKS = [  # context, its text, its task where nobody says another
     (["Hello.", "Hello?"], "Hello.\nHello?", "dialogue"),
     (RECORD, 'name: The Eagle, stars: 3, open: ["Mon", "Tue"], garden: false', "data"),
     ({"passages": ["One.", "Two."]}, "One.\x1eTwo.", "summary"),
-    ({"question": "Why?", "passages": ["One.", "Two."]}, "Why?\x1eOne.\x1eTwo.", "summary"),
+    ({"question": "Why?", "passages": ["One.", "Two."]}, "One.\x1eTwo.", "summary"),
 ]
 
 
