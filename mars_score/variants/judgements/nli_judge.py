@@ -201,34 +201,48 @@ class NliJudge:
         self, rows: Sequence[Row], sources: Sequence[tuple[str, ...]], calls: ModelCalls
     ) -> dict[Row, list[Judgement]]:
         """Judge the statements of each row by its source: the nearest passage of these texts."""
-        texts = [
-            [one.sentence for one in self._first_sentences(row) if one.kind is Kind.STATEMENT] for row in rows
+        asked = [
+            ([one.sentence for one in self._first_sentences(row) if one.kind is Kind.STATEMENT], source)
+            for row, source in zip(rows, sources, strict=True)
         ]
-        premises = choose_premises(list(zip(texts, sources, strict=True)), self._config.premise_words, calls)
-        pairs = [list(zip(*of_row, strict=True)) for of_row in zip(texts, premises, strict=True)]
-        judgements = _read([pair for of_row in pairs for pair in of_row], calls)
-        return {row: [judgements[pair] for pair in of_row] for row, of_row in zip(rows, pairs, strict=True)}
+        return dict(zip(rows, self._ask(asked, calls), strict=True))
+
+    def _ask(
+        self, asked: Sequence[tuple[Sequence[str], tuple[str, ...]]], calls: ModelCalls
+    ) -> list[list[Judgement]]:
+        """Judge sentences by the nearest passage of some texts."""
+        premises = choose_premises(asked, self._config.premise_words, calls)
+        pairs = [
+            list(zip(texts, of_texts, strict=True)) for (texts, _), of_texts in zip(asked, premises, strict=True)
+        ]
+        judgements = _read([pair for of_texts in pairs for pair in of_texts], calls)
+        return [[judgements[pair] for pair in of_texts] for of_texts in pairs]
 
     def _first_sentences(self, row: Row) -> Sequence[Statement]:
         return statements_of(row.candidate)[: self._config.max_sentences]
 
     def _ask_other_references(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
         """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
-        accused = {
-            (row, number): [([one.sentence], (reference,)) for reference in row.references]
+        accused = [
+            (row, index)
             for row, of_row in judgements.items()
-            for number, one in enumerate(of_row)
+            for index, one in enumerate(of_row)
             if len(row.references) > 1 and one.entailment.contradiction >= MIN_CONTRADICTION
-        }
-        asked = [one for of_sentence in accused.values() for one in of_sentence]
-        premises = choose_premises(asked, self._config.premise_words, calls)
-        pairs = [(sentence, premise) for ([sentence], _), [premise] in zip(asked, premises, strict=True)]
-        read = _read(pairs, calls)
-        found = iter([read[pair] for pair in pairs])
-        for (row, number), of_sentence in accused.items():
-            best = max((next(found) for _ in of_sentence), key=lambda one: one.entailment.entailment)
+        ]
+        by_each = iter(
+            self._ask(
+                [
+                    ([judgements[row][index].sentence], (reference,))
+                    for row, index in accused
+                    for reference in row.references
+                ],
+                calls,
+            )
+        )
+        for row, index in accused:
+            best = max((next(by_each)[0] for _ in row.references), key=lambda one: one.entailment.entailment)
             if best.entailment.entailment >= MIN_ACQUITTAL:
-                judgements[row][number] = best
+                judgements[row][index] = best
 
     def _read_leniently(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
         """Ask again about contradicted and unsupported sentences, with possible misspellings read as meant.
@@ -284,16 +298,15 @@ class NliJudge:
     def _conclude(
         self, question: Question, judgements: Sequence[Judgement], missing: Mapping[Statement, tuple[str, ...]]
     ) -> Conclusion:
-        row, known = question.row, self.reliability
+        row, is_asked = question.row, question.by_context or question.by_reference
         stated = self._first_sentences(row)
         judged = dict(zip((one for one in stated if one.kind is Kind.STATEMENT), judgements, strict=False))
-        is_asked = question.by_context or question.by_reference
         contradicted = tuple(
             verdict for one in stated if (verdict := self._contradiction(one, judged.get(one), question))
         )
         denied = {verdict.number for verdict in contradicted}
         support = None
-        if question.by_context and known.support > 0 and judged:
+        if question.by_context and self.reliability.support > 0 and judged:
             support = fmean(
                 0.0 if one.number in denied else judgement.entailment.entailment
                 for one, judgement in judged.items()
