@@ -30,6 +30,7 @@ from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
+    from mars_score.rows import RowScore
     from mars_score.runs import Action, Run, Summary
 
 _COLUMNS = (
@@ -252,16 +253,18 @@ def _print_details(run: Run) -> None:
             print_line(f"{number + 1:>4}  {score.score:.4f}  {_mark(findings)}{one_line(row.candidate)}")
             for finding in findings:
                 print_line(f"      {one_line(finding.with_number(None))}")
-            terms = [term for term in score.terms if term.value]
-            details = [(term.value, f"{term.name}, weight {term.weight:.3f}") for term in terms if len(terms) > 1]
-            details += [
-                (similarity, f"{kind}: {text}")
-                for reference in score.references
-                for kind, similarity, text in reference.compared
-            ]
-            details += [(sample.similarity, f"sample: {sample.text}") for sample in score.samples]
-            for value, text in details:
+            for value, text in _details(score):
                 print_line(f"      {value:.4f}  {one_line(text)}")
+
+
+def _details(score: RowScore) -> Iterator[tuple[float, str]]:
+    """Yield the value and the name of each term and of each compared text."""
+    terms = [term for term in score.terms if term.value]
+    if len(terms) > 1:
+        yield from ((term.value, f"{term.name}, weight {term.weight:.3f}") for term in terms)
+    for reference in score.references:
+        yield from ((similarity, f"{kind}: {text}") for kind, similarity, text in reference.compared)
+    yield from ((sample.similarity, f"sample: {sample.text}") for sample in score.samples)
 
 
 def _augment(args: argparse.Namespace) -> None:

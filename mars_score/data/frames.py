@@ -135,35 +135,37 @@ def columns_of(
         ValueError: a column is missing in some rows or in all; or some of its cells hold lists or objects written
             as texts, and others texts.
     """
-    names = names or {}
-    for name in names:
-        if name not in NAMES:
-            raise unknown_name("column", name, NAMES)
-    titles = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
-    if not use_context:
-        titles["context"] = None
-    columns, kinds = _names_in(data, first), kinds or CellKinds()
-    unknown = [name for name in ("context", "prediction") if titles[name] == name and name not in names]
-    unknown = [name for name in unknown if name not in columns and f"{name}s" not in columns]
-    titles |= _usual_titles(unknown, columns, data)
+    named = {**(names or {}), **({} if use_context else {"context": None})}
+    columns, cells = _names_in(data, first), kinds or CellKinds()
+    titles = _titles_of(data, named, columns)
 
     def column(name: str) -> list[Any] | None:
         title = titles[name]
         if title is None:
             return None
-        is_exact = title != name or (name in names and title in columns)
+        is_exact = title != name or (name in named and title in columns)
         title, values = _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"), first)
         titles[name] = title
         if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
             return values
         where = index_in(f"column {title!r}", first)
-        return kinds.parse(values, name, where, "pass the columns one by one, as lists of texts")
+        return cells.parse(values, name, where, "pass the columns one by one, as lists of texts")
 
-    predictions, references, contexts, samples, tasks = map(column, NAMES)
-    used = [title for name, title in titles.items() if name != "context"]
-    question = None if contexts is None else find_question(columns, used)
-    questions = None if question is None else _values(data, question)
-    return TableColumns(predictions, references, contexts, samples, tasks, titles, questions)
+    found, question = list(map(column, NAMES)), None
+    if titles["context"] is not None:
+        question = find_question(columns, [title for name, title in titles.items() if name != "context"])
+    return TableColumns._make([*found, titles, None if question is None else _values(data, question)])
+
+
+def _titles_of(data: Any, names: Mapping[str, str | None], columns: Sequence[Any]) -> dict[str, Any]:
+    """Return the titles of the columns of a table by their names here."""
+    for name in names:
+        if name not in NAMES:
+            raise unknown_name("column", name, NAMES)
+    titles = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
+    unknown = [name for name in ("context", "prediction") if titles[name] == name and name not in names]
+    unknown = [name for name in unknown if name not in columns and f"{name}s" not in columns]
+    return titles | _usual_titles(unknown, columns, data)
 
 
 def _usual_titles(unknown: Sequence[str], columns: Sequence[Any], data: Any) -> dict[str, Any]:

@@ -158,7 +158,6 @@ def _said(sources: tuple[str, ...]) -> Said:
     quantities = tuple(quantity for source in sources for quantity in read_quantities(joined(source)))
     numbers = {float(match[0].replace(",", "")) for source in sources for match in _NUMBER.finditer(source)}
     numbers |= {quantity.written for quantity in quantities}
-    stems = frozenset(word[:STEM] for word in words)
     days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
     values: dict[str, list[float]] = {}
     for quantity in quantities:
@@ -168,7 +167,7 @@ def _said(sources: tuple[str, ...]) -> Said:
     return Said(
         frozenset(words),
         by_shortened(words),
-        stems,
+        frozenset(word[:STEM] for word in words),
         frozenset(initials),
         " ".join("".join(match[0][0].lower() for match in _WORD.finditer(source)) for source in sources),
         frozenset(acronyms),
