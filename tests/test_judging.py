@@ -137,9 +137,8 @@ def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
 
 def test_the_only_sentence_has_no_number(word_models, monkeypatch):
     contradict(monkeypatch, ("He left.", "He came."))
-    assert mars_score.judge("He left.", "He came.", **SETTINGS)["reason"].endswith(
-        '; contradicts "He came." (0.90)'
-    )
+    reason = mars_score.judge("He left.", "He came.", **SETTINGS)["reason"]
+    assert reason.endswith('; contradicts "He came." (0.90)')
 
 
 def test_models_are_loaded_once(nothing_loaded, named_models, monkeypatch):

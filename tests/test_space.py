@@ -401,7 +401,8 @@ def test_a_contradicted_candidate_is_marked_wherever_it_is_named():
     assert "contradicts &quot;It was not &lt;dry&gt;.&quot;" in opened
     assert "ontradicted" not in other + other_opened
     assert re.search(
-        r"^<b>“a b c[^<]*</b> <b class=\"mars-mark mars-contradicted\">Contradicted</b> .*, but contradicts &quot;It",
+        r"^<b>“a b c[^<]*</b> <b class=\"mars-mark mars-contradicted\">Contradicted</b> .*, but contradicts "
+        "&quot;It",
         headline(scored),
     )
     assert "Contradicted" not in ranking_page(answer("a b c. It was <dry>.", "x"))
