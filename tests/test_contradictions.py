@@ -113,6 +113,16 @@ def test_judge_lets_no_contradiction_pass(accused):
     assert mars_score.judge(SAME, **row, allow_contradictions=True)["passed"] is None
 
 
+@pytest.mark.parametrize("thought", ["", "<think>Hm. Is it? It is.</think>", "<think>No.\n\nSo.</think>\n\n"])
+def test_sentences_are_numbered_without_reasoning(accused, thought):
+    row = {"reference": TEXT, "context": "The work began in March.", "clean": True}
+    judged = mars_score.judge(f"{thought}Yes! They left at noon indeed. The road is busy.<|im_end|>", **row)
+    told = [(one["number"], one["sentence"]) for one in judged["metadata"]["contradicted"]]
+    assert told == [(2, "They left at noon indeed."), (3, "The road is busy.")]
+    assert "sentence 2 contradicts" in judged["reason"]
+    assert "sentence 3 contradicts" in judged["reason"]
+
+
 def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp_path, monkeypatch):
     belief.believe(monkeypatch, belief.ALL._replace(max_entailment=1.1), certain=0.0, likely=0.0)
     out = tmp_path / "out.csv"

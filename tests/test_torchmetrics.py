@@ -136,7 +136,7 @@ def test_tasks_and_samples_reach_the_scorer(target):
 @pytest.mark.filterwarnings("ignore:The ``compute`` method", "ignore::mars_score.errors.MarsWarning")
 def test_details_are_scalars(tiny_mini, monkeypatch):
     belief.believe(monkeypatch, certain=0.0, likely=0.0)
-    texts = ["They left.", "No."], ["They left.", "Yes."], ["It rained."] * 2
+    texts = ["They left.", "It is late."], ["They left.", "It is early."], ["It rained."] * 2
     result = MarsScorer("mini", variant="fast").score(*texts, tasks="summary")
     metric = MarsScore("mini", variant="fast", detailed=True)
     empty = metric.compute()

@@ -387,9 +387,12 @@ def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str
     read = {}
     for sentence, premise in pairs:
         kept = marks_of(sentence) & marks_of(premise)  # Marks that both have may be content, and stay.
-        read[sentence, premise] = plain(premise, kept), _as_written_in(premise, statement(sentence, kept))
+        shown = plain(premise, kept)
+        read[sentence, premise] = shown, _as_written_in(shown, statement(sentence, kept))
     said = {
-        (sentence, premise) for sentence, premise in read if states(premise, _as_written_in(premise, sentence))
+        (sentence, premise)
+        for (sentence, premise), (shown, _) in read.items()
+        if states(premise, _as_written_in(shown, sentence))
     }
     entailed = calls.entails(texts for pair, texts in read.items() if pair not in said)
     return {

@@ -1,0 +1,463 @@
+"""The rules of judgements, by kinds of texts: who is judged, by what, and what is told; no model is asked.
+
+What an NLI model says of pairs is made up by each test. As many texts are harmless as are wrong.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+
+from mars_score.data.checking import check_examples
+from mars_score.errors import Notice
+from mars_score.language import tell_english
+from mars_score.metrics.plus import Features, PlusConfig, plus, repetition
+from mars_score.rows import Entailment, Row
+from mars_score.text import PASSAGE_BREAK, normalise, passages_of
+from mars_score.variants.judgements.nli_judge import NliJudge, Reliability
+
+NEUTRAL, CONTRADICTED, ENTAILED = Entailment(0.2, 0.1), Entailment(0.0, 0.99), Entailment(0.9, 0.0)
+ALL = Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05)
+
+
+class Calls:
+    """Asks no model: says of (premise, hypothesis) what a function does, and keeps what was asked."""
+
+    def __init__(self, says=lambda premise, hypothesis: NEUTRAL):
+        self.asked, self._says, self.models = [], says, SimpleNamespace(entailment_model=None)
+
+    def encode(self, texts):
+        """The more words two texts share, the nearer are their vectors."""
+        return {text: SimpleNamespace(vector=Bag(text.lower().split())) for text in texts}
+
+    def entails(self, pairs):
+        asked = list(pairs)
+        self.asked += asked
+        return {pair: self._says(*pair) for pair in asked}
+
+
+class Bag(frozenset):
+    def __matmul__(self, other):
+        return len(self & other)
+
+
+def conclude(row, says=lambda premise, hypothesis: NEUTRAL, known=ALL, model=None, recall=0.9):
+    """What follows for a row, all of whose references are at this token recall."""
+    judge, calls = NliJudge(model, PlusConfig()), Calls(says)
+    judge.reliability = known
+    question = judge.asks(row, {(row.candidate, text): recall for text in row.references})
+    found = judge.conclude([question], judge.judge([question], calls))[row]
+    return SimpleNamespace(**found._asdict(), asked=calls.asked)
+
+
+def text(candidate, *references):
+    return Row(candidate, references)
+
+
+def summary(candidate, context, *references):
+    return Row(candidate, references, context, (), "summary")
+
+
+# J1: the question of passages
+
+QUESTION = "Is damage by water covered?"
+
+
+def row_of(candidate, context):
+    [example] = check_examples([candidate], [context], use_context=True)
+    return Row(candidate, **{name: getattr(example, name) for name in ("context", "task", "question")})
+
+
+@pytest.mark.parametrize("candidate", ["Damage by water is covered.", "Water is not covered here.", QUESTION])
+@pytest.mark.parametrize("passages", [["Damage by water is not covered."], ["Fire is covered.", "Water is not."]])
+def test_a_question_of_passages_is_no_evidence(candidate, passages):
+    """It is in no premise and no window; only the language model reads it. Its echo states nothing."""
+    row = row_of(candidate, {"question": QUESTION, "passages": passages})
+    assert passages_of(row.context) == passages
+    assert row.prompt == PASSAGE_BREAK.join([QUESTION, *passages])
+    found = conclude(row)
+    assert all(QUESTION not in premise for premise, _ in found.asked)
+    assert (found.support is None) == (candidate == QUESTION) == (found.unchecked == "nothing is stated")
+
+
+# J2: what a premise says word for word, and what models read
+
+DIFFERENT = {
+    "The list is [1, 2, 3].": "The list is [4, 5, 6].",
+    "\u2714 It runs on Windows.": "\u2718 It runs on Windows.",
+    "It is written in C#.": "It is written in C.",
+    "Copy <source> to <target>.": "Copy <target> to <source>.",
+    "It rained.": "It rained!",
+    "The site is www.a.org today.": "The site is www.b.org today.",
+    "It covers 40 km\u00b2.": "It covers 40 km.",
+}
+EQUAL = {
+    "The list is [1, 2, 3].": "The list is [1, 2, 3]",
+    "\u2714 It runs on Windows.": "\u2714  it runs on windows.",
+    "He said \u201cno\u201d.": 'He said "no".',
+    "It **rained** [1].": "It rained [1].",
+    "Anna left, and Bo came.": "It was late. Anna left, and Bo came. It rained.",
+    "It rained.\u00a0": "It rained.",
+    "<b>It</b> rained.": "<b>It</b> rained.",
+}
+
+
+@pytest.mark.parametrize(("candidate", "premise"), DIFFERENT.items())
+def test_a_model_is_asked_where_any_sign_differs(candidate, premise):
+    found = conclude(summary(candidate, premise))
+    assert len(found.asked) == 1
+    assert found.support == NEUTRAL.entailment
+
+
+@pytest.mark.parametrize(("candidate", "premise"), EQUAL.items())
+def test_what_a_premise_says_word_for_word_is_supported_without_a_model(candidate, premise):
+    found = conclude(summary(candidate, premise))
+    assert (found.asked, found.support) == ([], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "premise", "asked"),
+    [
+        ("We won [1].", "They lost [2].", ("They lost [2].", "We won [1].")),
+        ("We won [1].", "They lost.", ("They lost.", "We won.")),
+        ("We won.", "They lost [2].", ("They lost.", "We won.")),
+        ("We won \U0001f600", "They lost \U0001f622", ("They lost \U0001f622", "We won \U0001f600.")),
+        ("We won \U0001f600", "They lost.", ("They lost.", "We won.")),
+        ("We won (Smith 2020).", "They lost (Wu 2021).", ("They lost (Wu 2021).", "We won (Smith 2020).")),
+        ("**We** won.", "They _lost_.", ("They lost.", "We won.")),
+    ],
+)
+def test_marks_that_both_texts_have_stay(candidate, premise, asked):
+    assert conclude(summary(candidate, premise)).asked == [asked]
+
+
+# J3: quantities
+
+QUANTITIES = [
+    ("The ticket costs {}.", "\u20ac49.90", ["49.90 euros", "EUR 49.90"], ["94.90 euros", "\u20ac59.90"]),
+    ("The night train leaves at {}.", "21:40", ["9:40 p.m.", "9.40 pm"], ["9:40 a.m.", "21:14"]),
+    ("The contract lasts {} in all.", "two years", ["24 months", "2 years"], ["three years", "two months"]),
+    ("The tour takes {} in all.", "90 minutes", ["1.5 hours", "ninety minutes"], ["80 minutes", "2.5 hours"]),
+    ("The trail is {} long.", "2 km", ["2,000 m", "two kilometres"], ["3 km", "2 miles"]),
+    ("The bag weighs {} now.", "1.5 kg", ["1,500 g"], ["15 kg"]),
+    ("Turnout fell to {} this year.", "25%", ["25 percent", "25 per cent"], ["52%"]),
+]
+FORMS = [(text, value, said) for text, value, equal, _ in QUANTITIES for said in (value, *equal)]
+OTHERS = [(text, value, said) for text, value, _, other in QUANTITIES for said in other]
+
+
+@pytest.mark.parametrize(("sentence", "value", "said"), FORMS)
+def test_a_quantity_in_another_notation_is_no_contradiction(sentence, value, said):
+    """A model reads it in the notation of the premise, whoever has which."""
+    for one, other in ((value, said), (said, value)):
+        found = conclude(text(sentence.format(one), sentence.format(other)))
+        assert (found.contradicted, found.contradicted_share, found.asked) == ((), 0.0, [])
+
+
+@pytest.mark.parametrize(("sentence", "value", "said"), OTHERS)
+def test_another_quantity_is_a_contradiction_whatever_a_model_says(sentence, value, said):
+    """Of a text and of a summary, by its context or a close reference; the words are told."""
+    candidate, premise = sentence.format(said), sentence.format(value)
+    for row, source in (
+        (text(candidate, premise), "reference"),
+        (summary(candidate, premise), "context"),
+        (summary(candidate, "It is new.", premise), "reference"),
+    ):
+        found = conclude(row, lambda premise, hypothesis: ENTAILED)
+        [verdict] = found.contradicted
+        assert (verdict.sentence, verdict.premise, verdict.source) == (candidate, premise, source)
+        assert verdict.probability is None
+        assert verdict.words[0] in candidate
+        assert verdict.words[0] not in premise
+        assert found.contradicted_share == 1
+        assert found.support == (0.0 if row.task == "summary" else None)
+    far = conclude(text(candidate, premise), recall=0.7)
+    assert (far.contradicted, far.unchecked) == ((), "far from its references")
+
+
+# J3a: misspelt words
+
+PREMISE = "The minister resigned after the report came from Rome."
+
+
+def differs(premise, hypothesis):
+    return ENTAILED if premise == hypothesis else CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("word", "misspelt"),
+    [
+        ("minister", "minsiter"),
+        ("minister", "ministter"),
+        ("resigned", "resgned"),
+        ("report", "reprot"),
+        ("after", "afetr"),
+        ("came", "camme"),
+        ("from", "form"),  # a word, too
+        ("from", "frm"),
+    ],
+)
+def test_a_misspelt_word_is_no_contradiction(word, misspelt):
+    found = conclude(text(PREMISE.replace(word, misspelt), PREMISE), differs)
+    assert (found.contradicted, found.contradicted_share) == ((), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("minister", "mayor"),
+        ("resigned", "stayed"),
+        ("report", "resort"),
+        ("after", "before"),
+        ("came", "fame"),
+        ("came", "come"),
+        ("from", "for"),
+        ("Rome", "Paris"),
+    ],
+)
+def test_another_word_is_a_contradiction_if_a_model_says_so(word, other):
+    candidate = PREMISE.replace(word, other)
+    [verdict] = conclude(text(candidate, PREMISE), differs).contradicted
+    assert (verdict.sentence, verdict.probability) == (candidate, CONTRADICTED.contradiction)
+    assert conclude(text(candidate, PREMISE)).contradicted == ()
+
+
+# J5 to J7: words to the listener, questions, refusals, fragments
+
+
+@pytest.mark.parametrize("lead", ["", "Thank you for reaching out, ", "Sure! ", "Answer: ", "So, ", "- "])
+@pytest.mark.parametrize("is_right", [True, False])
+def test_what_stands_beside_words_to_the_listener_is_judged(lead, is_right):
+    candidate = f"{lead}The pool reopens {'late' if is_right else 'early'}."
+    found = conclude(summary(candidate, "The pool reopens late."), differs)
+    assert found.support == (
+        1.0 if is_right and lead in ("", "Sure! ") else ENTAILED.entailment if is_right else 0.0
+    )
+    assert len(found.contradicted) == (not is_right)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "notice"),
+    [
+        ("Are dogs allowed?", None),
+        ("Are dogs allowed? Who knows?", None),
+        ("The text does not mention how long it took.", Notice.REFUSAL),
+        ("I cannot answer that from the passages.", Notice.REFUSAL),
+        ("Dogs, always.", Notice.FRAGMENT),
+        ("Dogs? Always. In the park.", Notice.FRAGMENT),
+    ],
+)
+@pytest.mark.parametrize("is_summary", [True, False])
+def test_what_states_nothing_is_neither_supported_nor_contradicted(candidate, notice, is_summary):
+    row = summary(candidate, PREMISE, PREMISE) if is_summary else text(candidate, PREMISE)
+    found = conclude(row, lambda premise, hypothesis: CONTRADICTED)
+    assert (found.asked, found.support, found.contradicted, found.unsupported) == ([], None, (), ())
+    assert (found.contradicted_share, found.unchecked) == (None, "nothing is stated")
+    assert found.notices == ({notice} if notice else set())
+
+
+def test_beside_them_statements_are_judged():
+    candidate = "Are dogs allowed? They are allowed. Always in winter. The text does not say why."
+    found = conclude(summary(candidate, "They are not allowed.", "No."), lambda *_: CONTRADICTED)
+    assert [(one.sentence, one.number) for one in found.contradicted] == [("They are allowed.", 2)]
+    assert (found.support, found.contradicted_share, found.unchecked) == (0.0, 0.0, "")
+    assert found.notices == {Notice.CONTRADICTED, Notice.REFUSAL, Notice.FRAGMENT}
+
+
+def test_a_number_of_a_fragment_is_checked():
+    """But it is not supported, as only a statement can be."""
+    reference = "The deposit: three months of rent"
+    wrong, right = (f"The deposit: {count} months of rent" for count in ("two", "three"))
+    found = conclude(summary(wrong, reference))
+    assert [one.words for one in found.contradicted] == [("two months",)]
+    assert (found.support, found.unchecked) == (None, "")
+    assert conclude(summary(right, reference)).contradicted == ()
+
+
+# J9: references that disagree
+
+
+@pytest.mark.parametrize(
+    ("others", "is_contradicted"),
+    [([], True), ([NEUTRAL], True), ([ENTAILED], False), ([CONTRADICTED, ENTAILED], False), ([NEUTRAL] * 2, True)],
+)
+def test_another_reference_that_entails_a_sentence_acquits_it(others, is_contradicted):
+    references = [f"The {word} reopens early." for word in ("pool", "hall", "shop")][: 1 + len(others)]
+    says = dict(zip(references, [CONTRADICTED, *others], strict=True))
+    found = conclude(text("The pool reopens late.", *references), lambda premise, _: says[premise])
+    assert [one.premise for one in found.contradicted] == references[:1] * is_contradicted
+    assert found.contradicted_share == is_contradicted
+    by_both = conclude(
+        summary("The pool reopens late.", "It is a pool.", *references),
+        lambda premise, _: says.get(premise, CONTRADICTED),
+    )
+    assert bool(by_both.contradicted) is is_contradicted
+
+
+# J10: repetition
+
+
+@pytest.mark.parametrize(
+    ("candidate", "references", "expected"),
+    [
+        ("boats and boats", (), 1 / 2),
+        ("boats and boats", ("The river.",), 1 / 2),
+        ("boats and boats", ("boats, boats",), 0),
+        ("boats and boats", ("The river.", "boats, boats, boats, boats"), 0),
+        ("boats and boats, boats, boats", ("boats, boats",), 1 / 4),
+        ("They came.", ("boats, boats",), 0),
+    ],
+)
+def test_repetition_counts_beyond_the_reference_with_most(candidate, references, expected):
+    assert repetition(Row(candidate, references), PlusConfig()) == pytest.approx(expected)
+
+
+def test_copied_words_count_beyond_the_references_of_a_dialogue():
+    turns, reply = "We will all meet at noon.\nWho comes?", "Then we will all meet at noon."
+    row = Row(reply, ("I come.",), turns, (), "dialogue")
+    assert repetition(row, PlusConfig()) > 0
+    assert repetition(Row(reply, ("I come.", reply), turns, (), "dialogue"), PlusConfig()) == 0
+
+
+# J11: words broken at the end of a line, and languages
+
+
+@pytest.mark.parametrize(
+    ("broken", "whole", "is_joined"),
+    [
+        ("It opens on Tues-\nday.", "It opens on Tuesday.", True),
+        ("The govern-\nment resigned.", "The government resigned.", True),
+        ("It is an infor\u00admation centre.", "It is an information centre.", True),
+        ("He left - they came.", "He left they came.", False),
+        ("They re-\nsign it.", "They resign it.", False),
+        ("It has two- and three-storey houses.", "It has twoand three-storey houses.", False),
+    ],
+)
+def test_words_broken_at_the_end_of_a_line_are_joined(broken, whole, is_joined):
+    for one, other in ((broken, whole), (whole, broken)):
+        found = conclude(text(normalise(one), normalise(other)))
+        [asked] = found.asked or [(whole, whole)]
+        assert (asked == (whole, whole)) is is_joined
+
+
+FRENCH = "Le conseil municipal a voté la fermeture du musée pendant tout l'hiver prochain."
+
+
+@pytest.mark.parametrize(
+    ("candidate", "context", "is_judged"),
+    [
+        ("It is closed in winter.", "The council closes the museum in winter.", True),
+        ("Hb is 9.1 g/dl.", "Hb 9.1 g/dl | K 3.9 mmol/l", True),
+        ("x is 5.", "def f(x): return x + 5", True),
+        ("Le musée est fermé pendant tout l'hiver.", FRENCH, False),
+        ("The museum is closed in winter.", FRENCH, False),
+        (
+            "Das Museum ist im Winter leider geschlossen.",
+            "The museum is closed in winter, they said.",
+            False,
+        ),
+    ],
+)
+def test_what_is_certainly_another_language_is_not_judged(candidate, context, is_judged):
+    """By models that ship: others may know it. What gives no clue is judged."""
+    for model in ("medium-nli", None):
+        found = conclude(summary(candidate, context), model=model)
+        known = is_judged or model is None
+        assert (found.unchecked, found.notices - {Notice.FRAGMENT}) == (
+            ("", set()) if known else ("not English", {Notice.NOT_ENGLISH})
+        )
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["The museum is closed in winter."], True),
+        ([FRENCH], False),
+        (["The museum is closed in winter.", FRENCH], False),
+        (["12 | 9.1", "5 kg"], None),
+        (["2024-05-01", ""], None),
+        ([], None),
+    ],
+)
+def test_languages_have_three_outcomes(texts, expected):
+    assert tell_english(texts) is expected
+
+
+# J12: faults of the code
+
+
+@pytest.mark.parametrize(("how", "expected"), [("max", 0.9), ("mean", 0.6)])
+def test_the_aggregation_of_references_reaches_the_term_sentences(how, expected):
+    features = Features(
+        Row("a", ("b", "c"), "d", (), "data"),
+        frozenset({"references", "sentences"}),
+        recalls=[0.2, 0.8],
+        reference_cosines=[0.3, 0.9],
+    )
+    values = {term.name: term.value for term in plus(features, PlusConfig(reference_aggregation=how))}
+    assert values == pytest.approx({"references": 0.8 if how == "max" else 0.5, "sentences": expected})
+
+
+@pytest.mark.parametrize("recall", [0.749, 0.75])
+def test_a_text_far_from_its_references_is_unchecked(recall):
+    found = conclude(text("It is new.", "It is old."), lambda *_: CONTRADICTED, recall=recall)
+    is_close = recall == 0.75
+    assert (found.unchecked, len(found.contradicted)) == (("", 1) if is_close else ("far from its references", 0))
+    assert found.contradicted_share == (1.0 if is_close else None)
+
+
+# Facts
+
+SOURCE = "Anna Rossi opened the hall in Bonn in 1969, and 300 people came."
+ADDED = {
+    "It was Anna Bianchi who opened the hall.": ("Bianchi",),
+    "The hall was opened in 1970 in Bonn.": ("1970",),
+    "In Bonn 500 people saw Anna Rossi.": ("500",),
+    "The hall in Hamburg was opened.": ("Hamburg",),
+}
+KEPT = [
+    "It was Anna Rossi who opened the hall.",
+    "The hall was opened in 1969 in Bonn.",
+    "In Bonn three hundred people saw Rossi.",
+    "The new hall was opened, and many came.",
+]
+
+
+def rows_with_facts(candidate):
+    yield summary(candidate, SOURCE)
+    yield summary(candidate, f"It is new.{PASSAGE_BREAK}{SOURCE}", "A reference.")
+    yield Row(candidate, (SOURCE,), "name: x", (), "data")
+    yield Row(candidate, ("A hall was opened.",), f"facts: {SOURCE}", (), "data")
+
+
+@pytest.mark.parametrize(("candidate", "words"), ADDED.items())
+def test_facts_that_no_source_has_are_told(candidate, words):
+    """They change no score, and are no contradiction."""
+    for row in rows_with_facts(candidate):
+        found = conclude(row)
+        assert [(one.sentence, one.words, one.number, one.source) for one in found.unsupported] == [
+            (candidate, words, 1, "context")
+        ]
+        assert found.contradicted_share in (0.0, None)
+        assert found.contradicted == ()
+
+
+@pytest.mark.parametrize("candidate", KEPT)
+def test_facts_of_a_source_are_not_told(candidate):
+    for row in rows_with_facts(candidate):
+        assert conclude(row).unsupported == ()
+
+
+@pytest.mark.parametrize("candidate", ADDED)
+def test_of_replies_and_texts_facts_are_not_told(candidate):
+    for row in (Row(candidate, (SOURCE,), SOURCE, (), task) for task in ("text", "dialogue")):
+        assert conclude(row).unsupported == ()
+    assert conclude(text(candidate, SOURCE)).unsupported == ()
+
+
+def test_a_sentence_that_is_not_entailed_has_its_words_as_well():
+    candidate = "It was Anna Bianchi who opened the hall. It was late."
+    found = conclude(summary(candidate, SOURCE), lambda *_: Entailment(0.01, 0.1))
+    assert [(one.probability, one.words, one.number) for one in found.unsupported] == [
+        (0.01, ("Bianchi",), 1),
+        (0.01, (), 2),
+    ]
