@@ -53,10 +53,10 @@ def test_the_file():
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
 def test_commands(argv, tiny_preset, gpt2, folder, run):
-    """With tiny models, which contradict nothing; their scores pass no threshold."""
+    """With tiny models, which contradict nothing (a quantity does); their scores pass no threshold."""
     tiny_preset("medium", gpt2)
     code, out, err = run(*argv)
-    assert code == (3 if "--fail-rows-under" in argv else 0), err
+    assert code == (3 if any(option.startswith("--fail") for option in argv) else 0), err
     assert out.startswith("MARS ")
     assert "|task:summary|" in out
     if "--explain" in argv:
@@ -95,7 +95,8 @@ def test_how_often_an_unsupported_sentence_is_wrong():
     told = [one["unsupported"] for name, one in measured["context"].items() if name.startswith("summedits")]
     right, said = (sum(one[key] for one in told) for key in ("right", "said"))
     assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
-    assert f"probability below {SHIPPED['medium-nli'].max_entailment:g}".replace("0.", ".") in page
+    for model in SHIPPED.values():
+        assert f"probability below {model.max_entailment:g}".replace("0.", ".") in page
     rated = [one for one in measured["rated"].values() if "best unsupported" in one]
     best, told_best, worst, told_worst = (
         sum(one[f"{part}{of}"] for one in rated) for part in ("best", "worst") for of in ("", " unsupported")
