@@ -94,6 +94,7 @@ IMPORTED_AS = {
     "markdown-it-py": "markdown_it",
     "sentence-transformers": "sentence_transformers",
     "pot": "ot",
+    "text2num": "text_to_num",
     "rouge-score": "rouge_score",
 }
 # Adapters import the library that they are for, which no extra has.
