@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from mars_score.sentences import sentences
 from mars_score.text import plain_words
 from mars_score.variants.judgements.quantities import Quantity, conflicts, equal, is_said, read_quantities
 
+_BEHIND_DIGIT = re.compile(r"\d[ .,]?\Z")  # "3 .5" is one number that spaces have broken.
 # Share of the words of each sentence, apart from quantities, that the other must have: so both speak of the same.
 MIN_SHARED = 0.6
 
@@ -39,7 +41,11 @@ def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
     if not quantities:
         return None
     said = [other for premise in premises for other in read_quantities(premise)]
-    unsaid = [quantity for quantity in quantities if not is_said(quantity, said)]
+    unsaid = [
+        quantity
+        for quantity in quantities
+        if not (is_said(quantity, said) or _BEHIND_DIGIT.search(sentence[: quantity.start]))
+    ]
     if not unsaid:
         return None
     words = _other_words(sentence, quantities)

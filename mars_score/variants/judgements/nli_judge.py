@@ -49,6 +49,7 @@ class Reliability(NamedTuple):
         support: factor of the weight of support, 0 to 1.
         by_context: whether it can be certain that the context contradicts a sentence of a summary.
         by_reference: whether it can be certain that a close reference contradicts a sentence.
+        halves_summaries: whether half of a summary's score is lost by its verdict that a reference contradicts it.
         max_entailment: a sentence of a summary that the context entails with a lower probability is unsupported;
             no score depends on it.
     """
@@ -56,13 +57,16 @@ class Reliability(NamedTuple):
     support: float = 0.5
     by_context: bool = False
     by_reference: bool = False
+    halves_summaries: bool = False
     max_entailment: float = 0.0
 
 
 # Of the NLI models that ship; how often they are right: research/entailment/measure.md.
 SHIPPED = {
     "mini-nli": Reliability(support=0.5, by_reference=True, max_entailment=0.05),
-    "medium-nli": Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05),
+    "medium-nli": Reliability(
+        support=1.0, by_context=True, by_reference=True, halves_summaries=True, max_entailment=0.05
+    ),
 }
 
 
@@ -312,8 +316,7 @@ class NliJudge:
                 for one, judgement in judged.items()
             )
         unchecked = "" if contradicted else question.unchecked or ("" if judged else "nothing is stated")
-        # A summary that the NLI model takes for contradicted loses its support alone: people rate it as others.
-        counted = [verdict for verdict in contradicted if row.task == "text" or verdict.probability is None]
+        counted = [verdict for verdict in contradicted if row.task == "text" or self._halves(verdict)]
         flags = {
             Notice.SENTENCES_CUT: is_asked and len(stated) < len(statements_of(row.candidate)),
             Notice.CONTRADICTED: bool(contradicted),
@@ -328,6 +331,14 @@ class NliJudge:
             unchecked,
             question.notices | {notice for notice, flag in flags.items() if flag},
         )
+
+    def _halves(self, verdict: Verdict) -> bool:
+        """Tell whether a summary loses half of its score by a verdict; by others it loses its support alone.
+
+        People rate summaries that others take for contradicted as they rate the rest (research/entailment/measure.md).
+        """
+        by_reference = verdict.source == "reference" and self.reliability.halves_summaries
+        return verdict.probability is None or by_reference
 
     def _contradiction(self, one: Statement, judgement: Judgement | None, question: Question) -> Verdict | None:
         """Return the verdict on a sentence that is contradicted: by a quantity, or by the NLI model."""
