@@ -5,7 +5,7 @@
 R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
 S: token recall of the best sample, beyond R. P: share of repeated words, beyond that of the references. E: mean
 probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of the
-sentences that a reference contradicts, but of a summary only those with another quantity. The weights w, v and l
+sentences that a reference contradicts, of a summary mostly by a quantity. The weights w, v and l
 grow with the mean length n of the references; `fast` has l = 0. Only summaries have s.
 
 Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features, and
