@@ -461,3 +461,34 @@ def test_a_sentence_that_is_not_entailed_has_its_words_as_well():
         (0.01, ("Bianchi",), 1),
         (0.01, (), 2),
     ]
+
+
+# What a contradicted summary loses
+
+
+@pytest.mark.parametrize(
+    ("known", "contradicted_by", "candidate", "share"),
+    [
+        (ALL, "reference", "The road is old.", 0.0),
+        (ALL._replace(halves_summaries=True), "reference", "The road is old.", 1.0),
+        (ALL._replace(halves_summaries=True), "context", "The road is old.", 0.0),
+        (ALL, "context", "The road is 7 km long.", 1.0),
+        (ALL, "nothing", "The road is 5 km long.", 0.0),
+    ],
+)
+def test_a_summary_loses_half_by_a_quantity_or_by_a_reference_where_that_is_reliable(
+    known, contradicted_by, candidate, share
+):
+    """By any verdict it loses its support."""
+    context, reference = "The road is 5 km long. It was built here.", "The road is new."
+    premises = {"context": "The road is 5 km long. It was built here.", "reference": reference, "nothing": ""}
+
+    def says(premise, hypothesis):
+        others = Entailment(0.0, 0.3)  # does not rule it out
+        return Entailment(0.0, 0.95) if premise == premises[contradicted_by] else others
+
+    found = conclude(summary(candidate, context, reference), says, known)
+    assert found.contradicted_share == share
+    assert bool(found.contradicted) is (contradicted_by != "nothing")
+    if found.contradicted:
+        assert found.support == 0

@@ -335,7 +335,7 @@ class NliJudge:
     def _halves(self, verdict: Verdict) -> bool:
         """Tell whether a summary loses half of its score by a verdict; by others it loses its support alone.
 
-        People rate summaries that others take for contradicted as they rate the rest (research/entailment/measure.md).
+        People rate summaries with other verdicts as they rate the rest (research/entailment/measure.md).
         """
         by_reference = verdict.source == "reference" and self.reliability.halves_summaries
         return verdict.probability is None or by_reference
