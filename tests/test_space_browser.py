@@ -371,7 +371,7 @@ def test_the_api(space):
     assert [line["index"] for line in answer["ranking"]] == [0, 1]
     answer = api.predict(**QUESTION, settings={"paper": True, "use_context": False}, api_name="/score")
     terms = {term["name"] for term in answer["ranking"][0]["terms"]}
-    assert terms == {"references", "likelihood", "repetition", "contradiction"}
+    assert terms == {"references", "likelihood", "repetition"}  # It is far from the reference.
     assert answer["ranking"][0]["paper"] > answer["ranking"][1]["paper"]
     assert answer["ranking"][0]["bertscore"] > answer["ranking"][1]["bertscore"]
     assert answer["augmented"][0]["augmentations"]
