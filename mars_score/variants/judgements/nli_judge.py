@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -281,7 +282,7 @@ class NliJudge:
             judgements: of :meth:`judge`.
         """
         sentences = {one: self._checked_for_facts(one) for one in questions}
-        asked = [(statement.text, _sources(one.row)) for one, of_row in sentences.items() for statement in of_row]
+        asked = [(sentence.text, _sources(one.row)) for one, of_row in sentences.items() for sentence in of_row]
         missing = missing_facts(asked, Tagger(ENGLISH))
         return {
             one.row: self._conclude(
@@ -381,6 +382,7 @@ class NliJudge:
         return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
 
 
+@lru_cache(maxsize=1024)  # What a model is asked and what facts are looked up both depend on it.
 def _may_be_english(row: Row) -> bool:
     """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
     contexts = passages_of(row.context) if row.task != "data" else []  # A record may hold names alone.
