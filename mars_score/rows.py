@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
@@ -87,6 +88,22 @@ class LogProbability(NamedTuple):
     def pmi(self) -> float:
         """Return what the context adds: pointwise mutual information per token."""
         return self.given_context - self.alone
+
+
+class Unchecked(StrEnum):
+    """Why no contradiction can be told of a row."""
+
+    DIALOGUE = "dialogue"
+    RECORD = "record"
+    BLANK = "blank candidate"
+    NO_REFERENCE = "no reference"
+    NO_CONTEXT = "no context"
+    NOT_ENGLISH = "not English"
+    FAR = "far from its references"
+    NOT_BY_CONTEXT = "this preset cannot judge summaries by their context"
+    NOTHING_STATED = "nothing is stated"
+    BY_SETTINGS = "not judged with these settings"
+    BY_MODEL = "not judged by this NLI model"
 
 
 class Entailment(NamedTuple):

@@ -13,6 +13,7 @@ from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen
 from mars_score.cli.printing import print_error
 from mars_score.errors import Notice
 from mars_score.findings import brief_findings, findings_of
+from mars_score.rows import Unchecked
 from mars_score.text import one_line
 
 if TYPE_CHECKING:
@@ -21,25 +22,24 @@ if TYPE_CHECKING:
 
 _LISTED = 20  # rows that fail
 # The reasons why contradictions of a row cannot be found, as nouns of one and of several rows.
-_REASONS = {
-    "dialogue": ("dialogue", "dialogues"),
-    "record": ("record", "records"),
-    "blank candidate": ("blank candidate", "blank candidates"),
-    "no reference": ("row without references", "rows without references"),
-    "no context": ("summary without a context", "summaries without a context"),
-    "not English": ("row that is not English", "rows that are not English"),
-    "far from its references": ("row far from its references", "rows far from their references"),
-    "this preset cannot judge summaries by their context": (
+_REASONS: dict[str, tuple[str, str]] = {
+    Unchecked.DIALOGUE: ("dialogue", "dialogues"),
+    Unchecked.RECORD: ("record", "records"),
+    Unchecked.BLANK: ("blank candidate", "blank candidates"),
+    Unchecked.NO_REFERENCE: ("row without references", "rows without references"),
+    Unchecked.NO_CONTEXT: ("summary without a context", "summaries without a context"),
+    Unchecked.NOT_ENGLISH: ("row that is not English", "rows that are not English"),
+    Unchecked.FAR: ("row far from its references", "rows far from their references"),
+    Unchecked.NOT_BY_CONTEXT: (
         "summary that this preset cannot judge by its context",
         "summaries that this preset cannot judge by their context",
     ),
-    "nothing is stated": ("row that states nothing", "rows that state nothing"),
+    Unchecked.NOTHING_STATED: ("row that states nothing", "rows that state nothing"),
 }
-_BY_SETTINGS = "not judged with these settings"
 _TEXT = "whose task is text"
 # By the reason, what can check such rows.
-_REMEDIES = {
-    "this preset cannot judge summaries by their context": "--preset medium can judge these summaries",
+_REMEDIES: dict[str, str] = {
+    Unchecked.NOT_BY_CONTEXT: "--preset medium can judge these summaries",
     _TEXT: "--task summary checks candidates that are to follow from their contexts",
 }
 
@@ -170,13 +170,13 @@ def _why_untold(row: Row, result: RowScore) -> str:
     """Say why no unsupported sentence can be told of a row; "" if one can."""
     if result.unsupported:
         return ""
-    if result.unchecked in ("blank candidate", _BY_SETTINGS, "nothing is stated"):
+    if result.unchecked in (Unchecked.BLANK, Unchecked.BY_SETTINGS, Unchecked.NOTHING_STATED):
         return result.unchecked
     if row.task not in ("summary", "data"):
-        return "dialogue" if row.task == "dialogue" else _TEXT
+        return Unchecked.DIALOGUE if row.task == "dialogue" else _TEXT
     if not row.context:
         return "without a context"
-    return "not English" if Notice.NOT_ENGLISH in result.notices else ""
+    return Unchecked.NOT_ENGLISH if Notice.NOT_ENGLISH in result.notices else ""
 
 
 def describe(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:
@@ -207,5 +207,5 @@ def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
             print_error(describe(unchecked, rows))
-    elif unchecked.total() == rows > 0 and _BY_SETTINGS not in unchecked:
+    elif unchecked.total() == rows > 0 and Unchecked.BY_SETTINGS not in unchecked:
         yield describe(unchecked, rows)

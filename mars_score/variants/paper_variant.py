@@ -17,6 +17,7 @@ from mars_score.rows import (
     ReferenceScore,
     Row,
     RowScore,
+    Unchecked,
     weighted_sum,
 )
 from mars_score.variants.variant import Variant, encoding_notices, raised
@@ -129,7 +130,7 @@ class PaperVariant(Variant):
             scores,
             notices=notices,
             aspects=Aspects.of(terms),
-            unchecked="not judged with these settings",
+            unchecked=Unchecked.BY_SETTINGS,
         )
 
 

@@ -19,6 +19,7 @@ from mars_score.rows import (
     Row,
     RowScore,
     SampleScore,
+    Unchecked,
     weighted_sum,
 )
 from mars_score.text import windows
@@ -52,7 +53,7 @@ class PlusVariant(Variant):
     def _row_score(self, plan: Plan, outputs: Outputs) -> RowScore:
         row = plan.row
         if not row.candidate:
-            return RowScore(0.0, unchecked="blank candidate")
+            return RowScore(0.0, unchecked=Unchecked.BLANK)
         features = make_features(plan, outputs)
         terms = plus(features, self.config)
         references = [

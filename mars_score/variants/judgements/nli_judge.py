@@ -11,7 +11,7 @@ from mars_score.errors import Notice
 from mars_score.language import ENGLISH, tell_english
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.tagger import Tagger
-from mars_score.rows import Entailment, Judgement, Row, Verdict
+from mars_score.rows import Entailment, Judgement, Row, Unchecked, Verdict
 from mars_score.text import passages_of
 from mars_score.variants.judgements.conflicts import find_conflict
 from mars_score.variants.judgements.facts import missing_facts
@@ -39,8 +39,6 @@ MIN_CONTRADICTION = 0.915  # A verdict needs this probability: nine of ten are t
 # out, and gives the contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
 MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
-
-NOT_BY_CONTEXT = "this preset cannot judge summaries by their context"  # why a row is unchecked
 
 
 class Reliability(NamedTuple):
@@ -147,7 +145,7 @@ class NliJudge:
             return Question(row, unchecked=reason)
         is_summary = row.task == "summary"
         if self._knows_english_alone and not _may_be_english(row):
-            return Question(row, unchecked="not English", notices=frozenset({Notice.NOT_ENGLISH}))
+            return Question(row, unchecked=Unchecked.NOT_ENGLISH, notices=frozenset({Notice.NOT_ENGLISH}))
         by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
         )
@@ -155,22 +153,22 @@ class NliJudge:
         by_context = is_summary and (by_reference or supports or known.by_context)
         unchecked = ""
         if not (by_reference or (is_summary and known.by_context)):
-            unchecked = NOT_BY_CONTEXT if is_summary else "far from its references"
+            unchecked = Unchecked.NOT_BY_CONTEXT if is_summary else Unchecked.FAR
         return Question(row, by_context, by_reference, unchecked)
 
     def _why_not(self, row: Row) -> str:
         """Say why a row is not judged at all; "" if it may be."""
         if not row.candidate:
-            return "blank candidate"
+            return Unchecked.BLANK
         if not self._is_used:
-            return "not judged with these settings"
+            return Unchecked.BY_SETTINGS
         if row.task not in ("summary", "text"):
-            return {"dialogue": "dialogue", "data": "record"}[row.task]
+            return Unchecked.DIALOGUE if row.task == "dialogue" else Unchecked.RECORD
         if row.task == "summary":
-            return "" if row.context else "no context"
+            return "" if row.context else Unchecked.NO_CONTEXT
         if not row.references:
-            return "no reference"
-        return "" if self.reliability.by_reference else "not judged by this NLI model"
+            return Unchecked.NO_REFERENCE
+        return "" if self.reliability.by_reference else Unchecked.BY_MODEL
 
     # Judgements
 
@@ -316,7 +314,7 @@ class NliJudge:
                 0.0 if one.number in denied else judgement.entailment.entailment
                 for one, judgement in judged.items()
             )
-        unchecked = "" if contradicted else question.unchecked or ("" if judged else "nothing is stated")
+        unchecked = "" if contradicted else question.unchecked or ("" if judged else Unchecked.NOTHING_STATED)
         counted = [verdict for verdict in contradicted if row.task == "text" or self._halves(verdict)]
         flags = {
             Notice.SENTENCES_CUT: is_asked and len(stated) < len(statements_of(row.candidate)),
