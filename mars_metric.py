@@ -127,7 +127,7 @@ class Mars(evaluate_rows.RowMetric):
             values["scores"] = result.scores
             values["signature"] = str(result.signature)
             values["aspects"] = [score.aspects._asdict() for score in result.row_scores]
-            rows = [score.to_dict() for score in result.row_scores]
+            rows = [score.found() for score in result.row_scores]
             values |= {name: [row[name] for row in rows] for name in ("contradicted", "supported", "unsupported")}
             values["faithfulness"] = result.faithfulness
             values["percentiles"] = [percentile and percentile._asdict() for percentile in result.percentiles]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from mars_score.errors import brief
 from mars_score.explanation import Explanation
 from mars_score.metrics.plus import TERMS
-from mars_score.results import found_in
 from mars_score.rows import Row, Term
 from mars_score.scorer import MarsScorer
 
@@ -108,7 +107,7 @@ def judge_by(
             "terms": {term.name: {"value": term.value, "weight": term.weight} for term in row_score.terms},
             "aspects": row_score.aspects._asdict(),
             "percentile": percentile and percentile._asdict(),
-            **found_in(row_score),
+            **row_score.found(),
             "notices": list(result.notices),
             "signature": str(result.signature),
         },

@@ -17,13 +17,7 @@ from mars_score.signature import Signature
 from mars_score.text import as_prose
 
 _SHOWN = 10  # rows in a notebook
-FOUND = ("contradicted", "supported", "unsupported")  # keys of a row's dictionary: what is found in its sentences
-
-
-def found_in(score: RowScore) -> dict[str, Any]:
-    """Return what is found in the sentences of a candidate, as plain data; the keys are :data:`FOUND`."""
-    row = score.to_dict()
-    return {name: row[name] for name in FOUND}
+FOUND = tuple(RowScore(0.0).found())  # keys of a row's dictionary: what is found in its sentences
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ class MarsResult:
                 "terms": {term.name: term.value for term in score.terms},
                 "weights": {term.name: term.weight for term in score.terms},
                 "aspects": score.aspects._asdict(),
-                **found_in(score),
+                **score.found(),
                 "percentile": percentile and percentile._asdict(),
                 "samples": [sample.text for sample in score.samples],
             }

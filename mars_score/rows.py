@@ -324,6 +324,14 @@ class RowScore:
         """Return the references and their infills, without repetitions."""
         return tuple(dict.fromkeys(text for reference in self.references for text in reference.augmented.texts))
 
+    def found(self) -> dict[str, Any]:
+        """Return what is found in the sentences of the candidate, as plain data."""
+        return {
+            "contradicted": [verdict.to_dict() for verdict in self.contradicted],
+            "supported": self.aspects.supported,
+            "unsupported": [verdict.to_dict() for verdict in self.unsupported],
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the notices, which are those of the result, as plain data."""
         return {
@@ -339,9 +347,7 @@ class RowScore:
             ],
             "samples": [asdict(sample) for sample in self.samples],
             "aspects": self.aspects._asdict(),
-            "contradicted": [verdict.to_dict() for verdict in self.contradicted],
-            "supported": self.aspects.supported,
-            "unsupported": [verdict.to_dict() for verdict in self.unsupported],
+            **self.found(),
             "unchecked": self.unchecked,
         }
 

@@ -215,6 +215,7 @@ class Summary:
         by_label: the rows by what was found in them first.
         notices: counted over all rows.
         supported: of the summaries among them.
+        unchecked: number of rows of which no contradiction can be told, by the reason.
     """
 
     explained: int = 0
@@ -223,6 +224,7 @@ class Summary:
     by_label: dict[str, Listed] = field(default_factory=lambda: {label: Listed() for label in LABELS})
     notices: Notices = field(default_factory=Notices)
     supported: array[float] = field(default_factory=lambda: array("d"))
+    unchecked: Counter[str] = field(default_factory=Counter)
     _labels: ContextLabels = field(default_factory=ContextLabels)
     _contexts: array[int] = field(default_factory=lambda: array("q"))  # their labels, by row
 
@@ -238,6 +240,7 @@ class Summary:
             self.notices.add(number, row.notices)
         self.scores.extend(scores)
         self.supported.extend(row.aspects.supported for row in scored if row.aspects.supported is not None)
+        self.unchecked.update(row.unchecked for row in scored if not row.checked)
         self._contexts.extend(self._labels.of([row.prompt for row in chunk.rows]))
 
     @property

@@ -13,7 +13,7 @@ from mars_score.findings import Finding, findings_of
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.models.calls import ModelCalls
 from mars_score.progress import Progress
-from mars_score.results import MarsResult, found_in
+from mars_score.results import MarsResult
 from mars_score.scorer import MarsScorer
 from mars_score.variants.plus_variant import token_recall, widened_tokens
 from space.limits import place_of
@@ -100,7 +100,7 @@ class Answer:
                 "index": index,
                 **{METRICS[name].key: scores[index] for name, scores in self.scores.items()},
                 "terms": [asdict(term) for term in row.terms],
-                **found_in(row),
+                **row.found(),
             }
             for index, row in ((index, self.plus.row_scores[index]) for index in self.order)
         ]

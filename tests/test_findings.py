@@ -301,10 +301,12 @@ def test_a_share_of_unsupported_rows_fails(score, labels, share, code):
 
 
 def gate_run(*rows):
-    """A run with (row, score) pairs."""
+    """A run with (row, score) pairs, and its summary."""
     file = RecordFile("rows.jsonl", [{}] * len(rows), list(range(len(rows))))
     chunk = Chunk(file, [row for row, _ in rows])
-    return SimpleNamespace(scores=lambda: iter([(chunk, [one for _, one in rows])]))
+    scores, summary = [one for _, one in rows], Summary()
+    summary.add(chunk, scores)
+    return SimpleNamespace(scores=lambda: iter([(chunk, scores)])), summary
 
 
 def gate(*options):
@@ -315,7 +317,7 @@ def gate(*options):
 
 def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
     both = RowScore(0.5, contradicted=(PRICE,), unsupported=(missing("25 dollars", sentence=ONE, number=1),))
-    lines = list(failures(gate_run((SUMMARY, both)), 0.5, gate("--fail-contradicted", "--fail-unsupported"), None))
+    lines = list(failures(*gate_run((SUMMARY, both)), gate("--fail-contradicted", "--fail-unsupported"), None))
     assert lines == [
         "1 of 1 rows is contradicted:",
         f"  line 1: {ONE}",
@@ -341,7 +343,7 @@ def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
     ],
 )
 def test_a_gate_that_cannot_check_a_row_says_so(row, result, reason, capsys):
-    list(unchecked_notices(gate_run((row, result)), gate("--fail-unsupported")))
+    list(unchecked_notices(*gate_run((row, result)), gate("--fail-unsupported")))
     error = capsys.readouterr().err
     assert error.startswith(f"mars: no row can be checked for unsupported sentences: {reason}" if reason else "")
     assert bool(error) == bool(reason)

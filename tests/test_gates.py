@@ -15,7 +15,7 @@ from mars_score.cli.baseline import Baseline
 from mars_score.cli.gates import add_gate_options, failures
 from mars_score.data.columns import RecordFile
 from mars_score.rows import Row, RowScore, Verdict
-from mars_score.runs import Chunk
+from mars_score.runs import Chunk, Summary
 from mars_score.variants import plus_variant
 
 ROWS = [
@@ -184,7 +184,9 @@ def test_the_status_is_3_if_any_gate_fails(gates):
         RowScore(0.0, unchecked="blank candidate"),
     ]
     file = RecordFile("rows.jsonl", [{}] * 3, [0, 1, 2])
-    run = SimpleNamespace(scores=lambda: iter([(Chunk(file, [Row("a", ("b",), "c")] * 3), rows)]))
+    chunk, summary = Chunk(file, [Row("a", ("b",), "c")] * 3), Summary()
+    run = SimpleNamespace(scores=lambda: iter([(chunk, rows)]))
+    summary.add(chunk, rows)
     parser = argparse.ArgumentParser()
     add_gate_options(parser)
     options, baseline = [], None
@@ -195,7 +197,7 @@ def test_the_status_is_3_if_any_gate_fails(gates):
             baseline = Baseline("scores.jsonl", [values[gate]] * 3)
         else:
             options += [option, str(values[gate])]
-    failed = list(failures(run, 0.5, parser.parse_args(options), baseline))
+    failed = list(failures(run, summary, parser.parse_args(options), baseline))
     lines = [line for line in failed if not line.startswith(" ")]
     assert len(lines) == gates.count(0)
 

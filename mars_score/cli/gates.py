@@ -18,7 +18,7 @@ from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.rows import Row, RowScore
-    from mars_score.runs import Run
+    from mars_score.runs import Run, Summary
 
 _LISTED = 20  # rows that fail
 # The reasons why contradictions of a row cannot be found, as nouns of one and of several rows.
@@ -91,15 +91,13 @@ def _share(text: str) -> float:
     return number
 
 
-def failures(run: Run, mean: float, args: argparse.Namespace, baseline: Baseline | None) -> Iterator[str]:
+def failures(run: Run, summary: Summary, args: argparse.Namespace, baseline: Baseline | None) -> Iterator[str]:
     """Yield lines on each gate that fails; none if the build passes."""
-    yield from _low_scores(run, mean, args.fail_under, args.fail_rows_under)
+    yield from _low_scores(run, summary.mean, args.fail_under, args.fail_rows_under)
     for label, share in (("contradicted", args.fail_contradicted), ("unsupported", args.fail_unsupported)):
         yield from _found(run, label, share)
-    if args.fail_unchecked is not None:
-        unchecked, rows = count_unchecked(run)
-        if unchecked.total() > args.fail_unchecked * rows:
-            yield describe(unchecked, rows)
+    if _has_too_many_unchecked(summary, args):
+        yield describe(summary.unchecked, len(summary.scores))
     if baseline:
         yield from fallen(run.scores(), baseline, args.least_fall)
 
@@ -148,22 +146,17 @@ def _found(run: Run, label: str, most: float | None) -> Iterator[str]:
 # Rows that cannot be checked
 
 
-def count_unchecked(run: Run) -> tuple[Counter[str], int]:
-    """Return the number of rows that cannot be checked for contradictions, by the reason, and that of all rows."""
-    reasons, rows = Counter[str](), 0
-    for _, scored in run.scores():
-        rows += len(scored)
-        reasons.update(result.unchecked for result in scored if not (result.checked or result.contradicted))
-    return reasons, rows
+def _has_too_many_unchecked(summary: Summary, args: argparse.Namespace) -> bool:
+    most = args.fail_unchecked
+    return most is not None and summary.unchecked.total() > most * len(summary.scores)
 
 
-def count_untold(run: Run) -> tuple[Counter[str], int]:
-    """Return the number of rows of which no unsupported sentence can be told, by the reason, and that of all."""
-    reasons, rows = Counter[str](), 0
+def count_untold(run: Run) -> Counter[str]:
+    """Return the number of rows of which no unsupported sentence can be told, by the reason."""
+    reasons = Counter[str]()
     for chunk, scored in run.scores():
-        rows += len(scored)
         reasons.update(filter(None, map(_why_untold, chunk.rows, scored)))
-    return reasons, rows
+    return reasons
 
 
 def _why_untold(row: Row, result: RowScore) -> str:
@@ -191,18 +184,16 @@ def describe(unchecked: Counter[str], rows: int, sought: str = "contradictions")
     return f"{who} {can} checked for {sought}: {', '.join(parts)}{''.join(remedies)}"
 
 
-def unchecked_notices(run: Run, args: argparse.Namespace) -> Iterator[str]:
+def unchecked_notices(run: Run, summary: Summary, args: argparse.Namespace) -> Iterator[str]:
     """Yield a line if no row can be checked though the settings would check some.
 
     With ``--fail-contradicted`` or ``--fail-unchecked`` a line on standard error tells of any such rows instead,
     unless the gate fails by them; with ``--fail-unsupported`` another of those that it cannot check.
     """
-    if args.fail_unsupported is not None:
-        untold, rows = count_untold(run)
-        if untold:
-            print_error(describe(untold, rows, "unsupported sentences"))
-    unchecked, rows = count_unchecked(run)
-    if args.fail_unchecked is not None and unchecked.total() > args.fail_unchecked * rows:
+    unchecked, rows = summary.unchecked, len(summary.scores)
+    if args.fail_unsupported is not None and (untold := count_untold(run)):
+        print_error(describe(untold, rows, "unsupported sentences"))
+    if _has_too_many_unchecked(summary, args):
         return
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:

@@ -119,8 +119,8 @@ def _score(args: argparse.Namespace) -> int:
     with _complete_run(args, "score", baseline) as (run, folder):
         summary = run.summary(args.explain)
         explanations = run.explain([row.row for row in summary.lowest[: args.explain]])
-        failed = list(failures(run, summary.mean, args, baseline))
-        notices = [*summary.notices.sentences(lines=True), *unchecked_notices(run, args)]
+        failed = list(failures(run, summary, args, baseline))
+        notices = [*summary.notices.sentences(lines=True), *unchecked_notices(run, summary, args)]
         shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
         with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
             if args.json:
