@@ -1,16 +1,21 @@
 """Languages: whether texts are English, and the spaCy pipeline that splits texts of a language into words."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import regex
 
-from mars_score.text import CJK
+from mars_score.text import CJK, passages_of
+
+if TYPE_CHECKING:
+    from mars_score.rows import Row
 
 ENGLISH = "en"
 # English pipelines, in order of preference; the second is the first, published as a wheel on PyPI.
@@ -136,6 +141,14 @@ def tell_english(texts: Iterable[str]) -> bool | None:
     ):
         return False
     return True if _guess(_joined(everything)).english >= ENGLISH_PROBABILITY else None
+
+
+@lru_cache(maxsize=1024)  # What a model is asked, which facts are looked up and percentiles depend on it.
+def may_be_english(row: Row) -> bool:
+    """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
+    contexts = passages_of(row.context) if row.task != "data" else []  # A record may hold names alone.
+    texts = [row.candidate, *row.references, row.question, *contexts]
+    return tell_english([text for text in texts if text]) is not False
 
 
 def is_english(text: str) -> bool:

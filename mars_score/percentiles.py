@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.language import tell_english
+from mars_score.language import may_be_english
 
 if TYPE_CHECKING:
     from mars_score.rows import Row, RowScore
@@ -66,16 +66,10 @@ def find_percentiles(
     tables = tables_for(signature)
     return [
         _percentile(score, tables[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
-        if tables and score.terms and row.context and not row.samples and not _is_foreign(row)
+        if tables and score.terms and row.context and not row.samples and may_be_english(row)
         else None
         for row, score in zip(rows, scores, strict=True)
     ]
-
-
-def _is_foreign(row: Row) -> bool:
-    """Tell whether a row is not in English; the names of a record are often foreign."""
-    texts = [row.candidate, *row.references]
-    return tell_english(texts if row.task == "data" else [*texts, row.context]) is False
 
 
 def tables_for(signature: Signature) -> Mapping[str, Any]:

@@ -14,8 +14,21 @@ TASKS = ("text", "summary", "dialogue", "data")
 UNLIKELY = -10.0  # nats per token at which fluency is 0: about a uniform guess among 22,000 tokens
 
 
+class _Prompted:
+    """What has a context and perhaps a question."""
+
+    __slots__ = ()
+    context: str
+    question: str
+
+    @property
+    def prompt(self) -> str:
+        """Return the question and the context, as the language model reads them."""
+        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
+
+
 @dataclass(frozen=True, slots=True)
-class Example:
+class Example(_Prompted):
     """What candidates are written for and compared with; all texts are checked and without outer whitespace.
 
     Attributes:
@@ -33,18 +46,13 @@ class Example:
     task: str = "text"
     question: str = ""
 
-    @property
-    def prompt(self) -> str:
-        """Return the question and the context, as the language model reads them."""
-        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
-
     def with_candidate(self, candidate: str) -> "Row":
         """Return the row that scores a candidate, a checked text."""
         return Row(candidate, **{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(_Prompted):
     """A candidate and its example: what a score depends on besides the settings.
 
     Attributes:
@@ -62,11 +70,6 @@ class Row:
     samples: tuple[str, ...] = ()
     task: str = "text"
     question: str = ""
-
-    @property
-    def prompt(self) -> str:
-        """Return the question and the context, as the language model reads them."""
-        return PASSAGE_BREAK.join(filter(None, (self.question, self.context)))
 
     @classmethod
     def from_values(cls, values: Iterable[Any]) -> "Row":

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.errors import Notice
-from mars_score.language import ENGLISH, tell_english
+from mars_score.language import ENGLISH, may_be_english
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.tagger import Tagger
 from mars_score.rows import Entailment, Judgement, Row, Unchecked, Verdict
@@ -144,7 +143,7 @@ class NliJudge:
         if reason := self._why_not(row):
             return Question(row, unchecked=reason)
         is_summary = row.task == "summary"
-        if self._knows_english_alone and not _may_be_english(row):
+        if self._knows_english_alone and not may_be_english(row):
             return Question(row, unchecked=Unchecked.NOT_ENGLISH, notices=frozenset({Notice.NOT_ENGLISH}))
         by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
@@ -294,7 +293,7 @@ class NliJudge:
     def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
         """Return the sentences of which numbers and names are looked up: of summaries and texts of records."""
         row = question.row
-        if row.task not in ("summary", "data") or not row.context or not _may_be_english(row):
+        if row.task not in ("summary", "data") or not row.context or not may_be_english(row):
             return ()
         return [one for one in self._first_sentences(row) if one.kind in (Kind.STATEMENT, Kind.FRAGMENT)]
 
@@ -378,14 +377,6 @@ class NliJudge:
                 words = missing.get(one, ())
                 found[one] = Verdict(one.sentence, probability, judgement.premise, "context", words, one.number)
         return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
-
-
-@lru_cache(maxsize=1024)  # What a model is asked and what facts are looked up both depend on it.
-def _may_be_english(row: Row) -> bool:
-    """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
-    contexts = passages_of(row.context) if row.task != "data" else []  # A record may hold names alone.
-    texts = [row.candidate, *row.references, row.question, *contexts]
-    return tell_english([text for text in texts if text]) is not False
 
 
 def _sources(row: Row) -> tuple[str, ...]:
