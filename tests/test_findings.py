@@ -338,6 +338,11 @@ def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
         (replace(SUMMARY, task="text"), RowScore(0.5), "1 row whose task is text; --task summary checks"),
         (replace(SUMMARY, context=""), RowScore(0.5, unchecked="no context"), "1 row without a context"),
         (SUMMARY, RowScore(0.5, notices=frozenset({Notice.NOT_ENGLISH})), "1 row that is not English"),
+        (
+            Row("Der Film hat uns allen sehr gut gefallen.", ("Der Film war gut.",), "name: Film", task="data"),
+            RowScore(0.5, unchecked="record"),
+            "1 row that is not English",
+        ),
         (SUMMARY, RowScore(0.0, unchecked="blank candidate"), "1 blank candidate"),
         (SUMMARY, RowScore(0.0, unchecked="nothing is stated"), "1 row that states nothing"),
     ],

@@ -13,6 +13,7 @@ from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen
 from mars_score.cli.printing import print_error
 from mars_score.errors import Notice
 from mars_score.findings import brief_findings, findings_of
+from mars_score.language import may_be_english
 from mars_score.rows import Unchecked
 from mars_score.text import one_line
 
@@ -169,7 +170,8 @@ def _why_untold(row: Row, result: RowScore) -> str:
         return Unchecked.DIALOGUE if row.task == "dialogue" else _TEXT
     if not row.context:
         return "without a context"
-    return Unchecked.NOT_ENGLISH if Notice.NOT_ENGLISH in result.notices else ""
+    is_foreign = Notice.NOT_ENGLISH in result.notices or not may_be_english(row)
+    return Unchecked.NOT_ENGLISH if is_foreign else ""
 
 
 def describe(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:

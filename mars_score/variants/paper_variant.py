@@ -59,7 +59,9 @@ class PaperVariant(Variant):
             for text in (row.candidate, *reference.texts)
         )
         return [
-            self._row_score(row, references, encodings) if row.candidate else RowScore(0.0)
+            self._row_score(row, references, encodings)
+            if row.candidate
+            else RowScore(0.0, unchecked=Unchecked.BLANK)
             for row, references in zip(rows, compared, strict=True)
         ]
 
