@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from mars_score.data.checking import check_candidates
 from mars_score.data.writing import plain
-from mars_score.errors import Notice, Notices, index_in
+from mars_score.errors import BY_INDEX, Notice, Notices, Place
 from mars_score.results import MarsResult
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -169,12 +169,12 @@ def _listed(parts: Sequence[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def _count_notices(result: MarsResult, names: Sequence[str], where: Callable[[str, int], str]) -> list[str]:
+def _count_notices(result: MarsResult, names: Sequence[str], place: Place) -> list[str]:
     """Write a sentence for each notice, with its number of rows by system where the systems differ in it."""
     counted, count = Notices(), len(result.rows) // len(names)
     by_system = [Counter[Notice]() for _ in names]
     for index, score in enumerate(result.row_scores):
-        counted.add(where(names[index // count], index % count), score.notices)
+        counted.add(place.of(names[index // count], index % count), score.notices)
         by_system[index // count].update(score.notices)
     sentences = []
     for notice, sentence in counted.by_notice().items():
@@ -195,7 +195,7 @@ def rank_systems(
     groups: Labels | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
-    where: Callable[[str, int], str] = "{}[{}]".format,
+    place: Place = BY_INDEX,
 ) -> SystemRanking:
     """Rank two or more systems over the same references and contexts by their MARS scores, and test each pair.
 
@@ -216,7 +216,7 @@ def rank_systems(
             None, rows of one context are a group, and so is each row without a context.
         confidence: of the intervals; 1 - confidence is the level of the tests.
         resamples: of the tests.
-        where: names a row of a system, from 0, in the notices.
+        place: names a row of a system in the notices.
 
     Returns:
         The ranking; with fewer than ten groups intervals and p-values are NaN, and a notice says so.
@@ -229,7 +229,8 @@ def rank_systems(
     if from_others:
         scorer.check_inputs(has_references=references is not None, has_samples=True)
     candidates = {
-        name: check_candidates(column, where=index_in(f"systems[{name!r}]")) for name, column in systems.items()
+        name: check_candidates(column, place=Place(names={"predictions": f"systems[{name!r}]"}))
+        for name, column in systems.items()
     }
     columns = {f"systems[{name!r}]": column for name, column in candidates.items()}
     examples = scorer.check_examples(references, contexts, None if from_others else samples, tasks, **columns)
@@ -244,7 +245,7 @@ def rank_systems(
         groups=groups,
         confidence=confidence,
         resamples=resamples,
-        where=where,
+        place=place,
     )
 
 
@@ -256,7 +257,7 @@ def rank_rows(
     groups: Labels | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
-    where: Callable[[str, int], str] = "{}[{}]".format,
+    place: Place = BY_INDEX,
 ) -> SystemRanking:
     """Rank systems by checked rows; see :func:`rank_systems`.
 
@@ -267,7 +268,7 @@ def rank_rows(
         groups: as for :func:`rank_systems`.
         confidence: of the intervals.
         resamples: of the tests.
-        where: names a row of a system, from 0, in the notices.
+        place: names a row of a system in the notices.
 
     Raises:
         ValueError: no rows, or fewer than two systems.
@@ -286,7 +287,7 @@ def rank_rows(
     signature = result.signature
     if samples_from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    notices = _count_notices(result, names, where)
+    notices = _count_notices(result, names, place)
     ranked = _system_scores(result, names, codes, confidence)
     ranked.sort(key=lambda system: -sum(system.scores))
     group_count = len(np.unique(codes))

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -108,9 +108,24 @@ def brief(value: Any) -> str:
         return f"{type(value).__name__} (nested too deeply to be shown)"
 
 
-def index_in(column: str, first: int = 0) -> Callable[[int], str]:
-    """Return a function that names a row of a column by its index; that of the first row is ``first``."""
-    return lambda row: f"{column}[{first + row}]"
+@dataclass(frozen=True)
+class Place:
+    """Names a row of a column in errors, such as ``references[3]``.
+
+    Attributes:
+        first: number of the first row.
+        names: what a column is called, where not by its name here.
+    """
+
+    first: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, column: str, row: int) -> str:
+        """Return the name of a row, which is counted from 0."""
+        return f"{self.names.get(column, column)}[{self.first + row}]"
+
+
+BY_INDEX = Place()
 
 
 @dataclass

@@ -7,16 +7,16 @@ import os
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from mars_score.cache import ResultStore, Store, store_folder
-from mars_score.data.checking import WhereColumn, check_candidate_lists, check_examples, check_rows
+from mars_score.data.checking import check_candidate_lists, check_examples, check_rows
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.data.forms import Readings, UsualColumns, usual_columns
 from mars_score.data.frames import CellKinds, TableColumns, columns_of, in_memory, is_tabular
-from mars_score.errors import Notice, Notices, index_in, warn
+from mars_score.errors import BY_INDEX, Notice, Notices, Place, warn
 from mars_score.explanation import Explanation, explain
 from mars_score.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
@@ -158,7 +158,7 @@ class MarsScorer:
         samples: Any = None,
         tasks: Any = None,
         *,
-        where: WhereColumn = index_in,
+        place: Place = BY_INDEX,
     ) -> list[Row]:
         """Check the columns of rows, one candidate each, for :meth:`score_rows`.
 
@@ -166,9 +166,9 @@ class MarsScorer:
         """
         self.check_inputs(has_references=references is not None, has_samples=samples is not None)
         columns = (predictions, references, contexts, samples, tasks)
-        return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, where=where)
+        return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, place=place)
 
-    def _usual(self, table: TableColumns, where: WhereColumn = index_in) -> TableColumns:
+    def _usual(self, table: TableColumns, place: Place = BY_INDEX) -> TableColumns:
         """Turn chats that hold candidates, and contexts that their column calls passages, into the usual forms."""
         if table.predictions is None:
             return table
@@ -179,16 +179,16 @@ class MarsScorer:
             Readings(),
             questions=table.questions,
             are_dialogues=[(kind or self.settings.task) == "dialogue" for kind in kinds],
-            where=where,
+            place=place,
         )
         return table._replace(predictions=usual.predictions, contexts=usual.contexts)
 
     def _check_lists(
-        self, predictions: Any, *columns: Any, where: WhereColumn = index_in
+        self, predictions: Any, *columns: Any, place: Place = BY_INDEX
     ) -> tuple[list[Row], list[int]]:
         """Check columns with one or more candidates per row; return a row for each and its number in the input."""
-        candidates = check_candidate_lists(predictions, where=where("predictions"))
-        examples = self.check_examples(*columns, where=where, predictions=candidates)
+        candidates = check_candidate_lists(predictions, place=place)
+        examples = self.check_examples(*columns, place=place, predictions=candidates)
         numbers = [number for number, texts in enumerate(candidates) for _ in texts]
         rows = [examples[number].with_candidate(text) for number, texts in enumerate(candidates) for text in texts]
         return rows, numbers
@@ -388,8 +388,8 @@ def score_iter(
         try:
             while chunk := list(islice(stream, chunk_size)):
                 table = columns_of(chunk, columns, use_context=use_context, first=done, kinds=kinds)
-                where = partial(index_in, first=done)
-                checked, numbers = scorer._check_lists(*scorer._usual(table, where)[:5], where=where)
+                place = Place(done)
+                checked, numbers = scorer._check_lists(*scorer._usual(table, place)[:5], place=place)
                 result = scorer._result(checked, [done + number for number in numbers], counted)
                 yield from result.to_records()
                 done += len(chunk)

@@ -9,6 +9,7 @@ import harnesses
 import pytest
 
 import mars_score
+from mars_score.integrations.harness_options import PlaceInDocuments, read_options
 from mars_score.scorer import MarsScorer
 
 COLUMNS = [[document[name] for document in harnesses.DOCUMENTS] for name in ("reference", "context")]
@@ -258,3 +259,11 @@ def test_inspect_finds_the_scorer_by_its_entry_point(tmp_path, monkeypatch):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "function mars" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["{{question}}", "{}", "{0.x}", "a}b{", "%s"])
+def test_names_of_fields_and_tasks_may_have_braces(name):
+    place = PlaceInDocuments(names={"contexts": f"the context ({name})"}, documents=[f"document 3 of task {name}"])
+    with pytest.raises(TypeError) as error:
+        read_options({"variant": "fast"}).check(["a"], [5], place)
+    assert str(error.value).startswith(f"the context ({name}) of document 3 of task {name} must be a string")

@@ -7,7 +7,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import chain, repeat
 from pathlib import Path
@@ -19,6 +19,7 @@ from mars_score.data.columns import RecordFile
 from mars_score.data.forms import Readings
 from mars_score.data.reading import read_rows
 from mars_score.data.writing import row_line
+from mars_score.errors import Place
 from mars_score.progress import progress_bars
 from mars_score.rows import Row
 from mars_score.tables import MISSING, Table
@@ -74,6 +75,17 @@ def run(args: argparse.Namespace) -> None:
     print(json.dumps(result))  # ASCII is safe on any terminal.
 
 
+@dataclass(frozen=True, kw_only=True)
+class _PlaceInFiles(Place):
+    """Names a row of a system by file and line."""
+
+    files: Mapping[str, RecordFile]
+
+    def of(self, column: str, row: int) -> str:
+        """Return the name of a row, which is counted from 0."""
+        return self.files[column].line(row)
+
+
 def _rank(
     args: argparse.Namespace, files: Mapping[str, RecordFile], rows: Sequence[Sequence[Row]]
 ) -> SystemRanking:
@@ -96,7 +108,7 @@ def _rank(
             groups=groups,
             confidence=args.confidence,
             resamples=args.resamples,
-            where=lambda name, row: files[name].line(row),
+            place=_PlaceInFiles(files=files),
         )
 
 
@@ -172,7 +184,7 @@ def _check_same(
     for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
         if (row.references, row.prompt) != (expected.references, expected.prompt):
             column = names["context" if row.references == expected.references else "reference"]
-            fault = f"{other.where(column)(number)} differs from {first.line(number)}"
+            fault = f"{other.cell(column, number)} differs from {first.line(number)}"
             raise ValueError(f"{fault}; all files need the same references and contexts, row by row")
     shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
     count = len(shorter.rows)

@@ -116,6 +116,7 @@ def _evaluate(args: argparse.Namespace) -> None:
 def _survey(args: argparse.Namespace) -> None:
     """Survey and print; see :func:`mars_score.cli.main` for errors."""
     from mars_score.atomic import check_replaceable, write_whole
+    from mars_score.data.columns import PlaceInFile
     from mars_score.data.reading import read_rows
     from mars_score.data.writing import row_line
     from mars_score.meta.reference_survey import survey_references
@@ -135,7 +136,7 @@ def _survey(args: argparse.Namespace) -> None:
             file.column(names.reference, remedy="") if names.reference else None,
             file.column(names.context, remedy="") if names.context else None,
             file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,
-            file.where(args.ratings),
+            PlaceInFile(file=file, names={"ratings": args.ratings or "ratings"}),
         )
     if args.best and names.reference:
         best = zip(file.rows, survey.rows, survey.best, strict=True)

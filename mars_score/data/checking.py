@@ -2,11 +2,11 @@
 
 A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
 column of a dataset. The functions return plain lists, tuples and strings. A text is blank if it has only white
-space and zero-width characters, and becomes "". The argument ``where`` names a row in an error.
+space and zero-width characters, and becomes "". The argument ``place`` names a row in an error.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,13 +18,11 @@ from mars_score.data.forms import (
     usual_form,
 )
 from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, splits_of, unnested
-from mars_score.errors import brief, index_in, warn
+from mars_score.errors import BY_INDEX, Place, brief, warn
 from mars_score.rows import TASKS, Example, Row
 from mars_score.text import PASSAGE_BREAK, is_blank, normalise
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
-Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
-WhereColumn = Callable[[str], Where]  # gives such a function for a column
 
 
 class Context(NamedTuple):
@@ -38,32 +36,34 @@ class Context(NamedTuple):
 # Columns
 
 
-def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
+def check_candidates(predictions: Any, *, place: Place = BY_INDEX) -> list[str]:
     """Return the candidates, one string per row, without outer white space; they may be blank."""
-    return [checked_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
+    column = _column("predictions", predictions)
+    return [checked_text(place.of("predictions", row), value) for row, value in enumerate(column)]
 
 
-def check_candidate_lists(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[tuple[str, ...]]:
+def check_candidate_lists(predictions: Any, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
     """Return the candidates of each row, which is a string or a list of strings."""
     column = list(map(unnested, _column("predictions", predictions)))
-    return _lists(column, where, if_empty="give at least one candidate or leave the row out")
+    return _lists("predictions", column, place, if_empty="give at least one candidate or leave the row out")
 
 
-def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
+def check_references(references: Any, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
     """Return the references of each row, which is a string or a list of strings; none may be blank.
 
     Missing ones within a list (None, NaN, ...) are left out.
     """
     return _lists(
+        "references",
         _column("references", references),
-        where,
+        place,
         if_empty=f"give at least one reference or leave the row out. {_NO_MIX}",
         if_blank=f"reference; fill it or leave it out. {_NO_MIX}",
         drop_missing=True,
     )
 
 
-def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".format) -> list[tuple[str, ...]]:
+def check_samples(samples: Any, rows: int = 0, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
     """Return the different samples of each row, which is a text, a list of texts, None, "" or an empty list.
 
     If ``samples`` is None, none of ``rows`` rows has any. A blank text within a list is a ValueError.
@@ -75,11 +75,11 @@ def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".f
         () if is_missing(value) or (isinstance(value, str) and is_blank(value)) else value for value in column
     ]
     if_blank = "sample; leave it out (an empty list is a row without samples)"
-    lists = _lists(column, where, if_blank=if_blank, drop_missing=True)
+    lists = _lists("samples", column, place, if_blank=if_blank, drop_missing=True)
     return [tuple(dict.fromkeys(texts)) for texts in lists]
 
 
-def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> list[str]:
+def check_tasks(tasks: Any, rows: int, *, place: Place = BY_INDEX) -> list[str]:
     """Return the task of each row, one of :data:`mars_score.rows.TASKS`, or "" if it has none.
 
     If ``tasks`` is one name or None, that is the task of all ``rows`` rows.
@@ -90,7 +90,8 @@ def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> 
     for row, task in enumerate(_column("tasks", tasks)):
         task = "" if is_missing(task) else task
         if task not in ("", *TASKS):
-            raise ValueError(f"{where(row)} must be one of {', '.join(map(repr, TASKS))}, got {task!r:.60}")
+            known = ", ".join(map(repr, TASKS))
+            raise ValueError(f"{place.of('tasks', row)} must be one of {known}, got {task!r:.60}")
         checked.append(task)
     return checked
 
@@ -100,7 +101,7 @@ def check_contexts(
     rows: int = 0,
     *,
     use_context: bool = True,
-    where: Where = "contexts[{}]".format,
+    place: Place = BY_INDEX,
     readings: Readings | None = None,
 ) -> list[Context]:
     """Check the contexts and return them.
@@ -113,7 +114,7 @@ def check_contexts(
             :mod:`mars_score.data.forms`. The contexts may be None without ``use_context``.
         rows: the number of rows, in case the contexts are None.
         use_context: if False, contexts are checked all the same, but blank ones are returned.
-        where: names a row.
+        place: names a row.
         readings: counts what was read; None: a warning tells what was left out.
     """
     if contexts is None:
@@ -121,7 +122,8 @@ def check_contexts(
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [Context("", "")] * rows
     counted = Readings() if readings is None else readings
-    checked = [_context(where(row), value, counted) for row, value in enumerate(_column("contexts", contexts))]
+    column = _column("contexts", contexts)
+    checked = [_context(place.of("contexts", row), value, counted) for row, value in enumerate(column)]
     counted.rows += len(checked)
     for sentence in counted.warnings() if readings is None and use_context else ():
         warn(sentence)
@@ -136,7 +138,7 @@ def check_examples(
     *,
     use_context: bool,
     task: str | None = None,
-    where: WhereColumn = index_in,
+    place: Place = BY_INDEX,
     readings: Readings | None = None,
     **columns: Sequence[Any],
 ) -> list[Example]:
@@ -149,7 +151,7 @@ def check_examples(
         tasks: as for :func:`check_tasks`.
         use_context: if False, no row has a context.
         task: of rows that have none in ``tasks``; if None, it follows from the type of the context.
-        where: names a row of a column.
+        place: names a row of a column.
         readings: as for :func:`check_contexts`.
         columns: other columns that must be as long, by name.
 
@@ -157,21 +159,21 @@ def check_examples(
         TypeError, ValueError: bad input, named with its row.
     """
     if references is None:
-        checked_contexts = _contexts_alone(contexts, where("contexts"), readings)
+        checked_contexts = _contexts_alone(contexts, place, readings)
         reference_lists: list[tuple[str, ...]] = [()] * len(checked_contexts)
     else:
-        reference_lists = check_references(references, where=where("references"))
+        reference_lists = check_references(references, place=place)
         columns["references"] = reference_lists
         checked_contexts = check_contexts(
             contexts,
             len(reference_lists),
             use_context=use_context,
-            where=where("contexts"),
+            place=place,
             readings=readings,
         )
     count = len(reference_lists)
-    sample_lists = check_samples(samples, count, where=where("samples"))
-    checked_tasks = check_tasks(tasks, count, where=where("tasks"))
+    sample_lists = check_samples(samples, count, place=place)
+    checked_tasks = check_tasks(tasks, count, place=place)
     for name, column, checked in (
         ("contexts", contexts, checked_contexts),
         ("samples", samples, sample_lists),
@@ -197,25 +199,25 @@ def check_rows(
     samples: Any = None,
     tasks: Any = None,
     *,
-    where: WhereColumn = index_in,
+    place: Place = BY_INDEX,
     **options: Any,
 ) -> list[Row]:
     """Check the columns of rows with one candidate each; the options are those of :func:`check_examples`."""
-    candidates = check_candidates(predictions, where=where("predictions"))
-    examples = check_examples(references, contexts, samples, tasks, where=where, predictions=candidates, **options)
+    candidates = check_candidates(predictions, place=place)
+    examples = check_examples(references, contexts, samples, tasks, place=place, predictions=candidates, **options)
     return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
 
 
-def _contexts_alone(contexts: Any, where: Where, readings: Readings | None) -> list[Context]:
+def _contexts_alone(contexts: Any, place: Place, readings: Readings | None) -> list[Context]:
     """Check contexts that candidates are scored by without references."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
-    checked = check_contexts(contexts, where=where, readings=readings)
+    checked = check_contexts(contexts, place=place, readings=readings)
     for row, context in enumerate(checked):
         if not context.text:
             raise ValueError(
-                f"{where(row)} is blank, and without references there is nothing else to score the candidate by; "
-                "fill it, give references or leave the row out"
+                f"{place.of('contexts', row)} is blank, and without references there is nothing else to score the "
+                "candidate by; fill it, give references or leave the row out"
             )
     return checked
 
@@ -258,7 +260,13 @@ def _column(name: str, value: Any) -> list[Any]:
 
 
 def _lists(
-    column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "", drop_missing: bool = False
+    name: str,
+    column: list[Any],
+    place: Place,
+    *,
+    if_empty: str = "",
+    if_blank: str = "",
+    drop_missing: bool = False,
 ) -> list[tuple[str, ...]]:
     """Check rows that are a text or a list of texts; an empty list or a blank text is an error with a remedy.
 
@@ -266,16 +274,16 @@ def _lists(
     """
     checked = []
     for row, value in enumerate(column):
-        name = where(row)
+        where = place.of(name, row)
         entries = None if isinstance(value, str) else entries_of(value)
         present = [value] if entries is None else entries
         if drop_missing and entries is not None:
             present = [entry for entry in entries if not is_missing(entry)]
-        texts = tuple(checked_text(name, text) for text in present)
+        texts = tuple(checked_text(where, text) for text in present)
         if if_empty and not texts:
-            raise ValueError(f"{name} is an empty list; {if_empty}")
+            raise ValueError(f"{where} is an empty list; {if_empty}")
         if if_blank and any(map(is_blank, texts)):
-            raise ValueError(f"{name} holds a blank {if_blank}")
+            raise ValueError(f"{where} holds a blank {if_blank}")
         checked.append(texts)
     return checked
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mars_score.data.checking import Where, check_examples, check_rows
+from mars_score.data.checking import check_examples, check_rows
 from mars_score.data.forms import Readings, UsualColumns, is_chat, usual_columns
 from mars_score.data.frames import CellKinds, get_field, is_missing, unnested, value_of_cell, with_field
 from mars_score.data.names import find_question, usual_titles
+from mars_score.errors import Place
 from mars_score.rows import Example, Row
 from mars_score.text import is_blank
 
@@ -46,7 +47,7 @@ class RecordFile:
             value = unnested(get_field(row, name))
             value = [value] if is_chat(value) else value
             if value == []:
-                raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
+                raise ValueError(f"{self.cell(name, index)} is an empty list; fill it or leave the row out")
             is_list = isinstance(value, list)
             entries = [with_field(row, name, entry) for entry in value] if is_list else [row]
             rows += entries
@@ -67,7 +68,7 @@ class RecordFile:
         for index, (row, value) in enumerate(zip(self.rows, values, strict=True)):
             if value is _MISSING:
                 names = ", ".join(map(repr, row)) or "none"
-                raise ValueError(f"{self.where(name)(index)} is missing (columns here: {names}); {remedy}")
+                raise ValueError(f"{self.cell(name, index)} is missing (columns here: {names}); {remedy}")
         return values
 
     def labels(self, name: str, *, remedy: str) -> list[str]:
@@ -76,15 +77,15 @@ class RecordFile:
         Raises:
             ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
         """
-        values, where = self.column(name, remedy=remedy), self.where(name)
+        values = self.column(name, remedy=remedy)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise ValueError(f"{where(row)} must be a string or an integer, got {value!r:.60}")
+                raise ValueError(f"{self.cell(name, row)} must be a string or an integer, got {value!r:.60}")
             if isinstance(value, str) and is_blank(value):
-                raise ValueError(f"{where(row)} is blank; give every row a label")
+                raise ValueError(f"{self.cell(name, row)} is blank; give every row a label")
             if isinstance(value, str) != isinstance(values[0], str):
                 kind, first = ("a string", "an integer") if isinstance(value, str) else ("an integer", "a string")
-                fault = f"{where(row)} holds {kind}, but {where(0)} {first}"
+                fault = f"{self.cell(name, row)} holds {kind}, but {self.cell(name, 0)} {first}"
                 raise ValueError(f"{fault}; write all labels of a column alike")
         return [str(value) for value in values]
 
@@ -92,9 +93,20 @@ class RecordFile:
         """Return file and line of a row."""
         return f"{self.path}:{self.numbers[row] + 1}"
 
-    def where(self, column: str) -> Callable[[int], str]:
-        """Return a function that formats ``path:line: column`` for a row."""
-        return lambda row: f"{self.line(row)}: column {column!r}"
+    def cell(self, name: str, row: int) -> str:
+        """Return file, line and column of a value."""
+        return f"{self.line(row)}: column {name!r}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceInFile(Place):
+    """Names a row by file, line and column."""
+
+    file: RecordFile
+
+    def of(self, column: str, row: int) -> str:
+        """Return the name of a row, which is counted from 0."""
+        return self.file.cell(self.names.get(column, column), row)
 
 
 @dataclass(frozen=True)
@@ -170,10 +182,7 @@ class Columns:
             argument = f"{field.removesuffix('s')}s"
             remedy = f"add it or name another with --{field}-column{without.get(field, '')}"
             values[argument], titles[argument] = file.column(name, remedy=remedy), name
-
-        def where(column: str) -> Where:
-            return file.where(titles.get(column, column))
-
+        place = PlaceInFile(file=file, names=titles)
         for field in ("context", "prediction"):
             if field in names and names[field].removesuffix("s") != field:
                 readings.columns[field] = names[field]
@@ -185,10 +194,10 @@ class Columns:
             are_dialogues=[
                 (kind or task) == "dialogue" for kind in values.get("tasks") or [None] * len(file.rows)
             ],
-            where=where,
+            place=place,
         )
         values |= {name: column for name, column in usual._asdict().items() if column is not None}
-        return {**values, "use_context": self.context is not None, "where": where, "readings": readings}
+        return {**values, "use_context": self.context is not None, "place": place, "readings": readings}
 
     def _questions(self, file: RecordFile) -> list[Any] | None:
         """Return the questions of a file's rows, if it has a column of them that is used for nothing else."""
@@ -243,7 +252,9 @@ class Columns:
         for field, name in self.found_in(file).names.items():
             if name in rows[0] and field != "task":
                 remedy = "write the rows as JSON lines, where types are said"
-                values = kinds.parse([row[name] for row in rows], field, file.where(name), remedy)
+                values = kinds.parse(
+                    [row[name] for row in rows], field, PlaceInFile(file=file, names={field: name}), remedy
+                )
                 for row, value in zip(rows, values, strict=True):
                     row[name] = value
         return RecordFile(file.path, rows, file.numbers)

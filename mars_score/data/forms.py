@@ -1,7 +1,7 @@
 """The forms in which other tools keep contexts and answers: documents of retrievers, chats as they are logged."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from mars_score.data.names import (
     names_passages,
     names_question,
 )
-from mars_score.errors import brief, index_in
+from mars_score.errors import BY_INDEX, Place, brief
 from mars_score.text import is_blank, normalise, whole
 
 _DOCUMENT_TEXTS = ("page_content", "text", "content", "passage", "snippet", "body")
@@ -354,7 +354,7 @@ def usual_columns(
     *,
     questions: Sequence[Any] | None = None,
     are_dialogues: Sequence[bool] | None = None,
-    where: Callable[[str], Callable[[int], str]] = index_in,
+    place: Place = BY_INDEX,
 ) -> UsualColumns:
     """Turn candidates that are chats, and contexts that a column's name calls passages, into the usual forms.
 
@@ -364,7 +364,7 @@ def usual_columns(
         readings: counts the candidates that are chats.
         questions: of the rows, for contexts that are passages.
         are_dialogues: for each row whether its task is said to be a dialogue, so that a list holds its turns.
-        where: names a row of a column.
+        place: names a row of a column.
 
     Raises:
         TypeError, ValueError: a candidate is a chat that does not end with the assistant's message.
@@ -378,10 +378,10 @@ def usual_columns(
         ]
     if predictions is None or not any(map(is_chat, predictions)):
         return UsualColumns(predictions, contexts)
-    name, is_context, texts, before = where("predictions"), titles[0] == titles[1], list[Any](), list[Any]()
+    is_context, texts, before = titles[0] == titles[1], list[Any](), list[Any]()
     for row, value in enumerate(predictions):
         if is_chat(value):
-            text, value = answer_and_context(name(row), entries_of(value) or [], readings)
+            text, value = answer_and_context(place.of("predictions", row), entries_of(value) or [], readings)
             texts.append(text)
         else:
             texts.append(value)

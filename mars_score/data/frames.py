@@ -2,13 +2,13 @@
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from mars_score.data.names import find_question, usual_titles
-from mars_score.errors import brief, index_in, warn
+from mars_score.errors import Place, brief, warn
 from mars_score.options import unknown_name
 
 _OPTIONAL = ("samples", "task")  # columns that are used only if the user names them
@@ -148,8 +148,8 @@ def columns_of(
         titles[name] = title
         if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
             return values
-        where = index_in(f"column {title!r}", first)
-        return cells.parse(values, name, where, "pass the columns one by one, as lists of texts")
+        place = Place(first, {name: f"column {title!r}"})
+        return cells.parse(values, name, place, "pass the columns one by one, as lists of texts")
 
     found, question = list(map(column, NAMES)), None
     if titles["context"] is not None:
@@ -346,13 +346,13 @@ class CellKinds:
             warn(f"{path} has cells between quotes, as a CSV writer wrote it, and is read like CSV with tabs")
         self._told_of_quotes = True
 
-    def parse(self, values: Sequence[Any], column: str, where: Callable[[int], str], remedy: str) -> list[Any]:
+    def parse(self, values: Sequence[Any], column: str, place: Place, remedy: str) -> list[Any]:
         """Return the values of the next cells of a column, and warn if its first cell is a list or an object.
 
         Args:
             values: the cells, of which only texts that are not blank are parsed.
             column: "prediction", "reference", "context" or "samples".
-            where: names a cell in errors.
+            place: names a cell in errors.
             remedy: how to have the cells taken as texts.
 
         Raises:
@@ -364,12 +364,13 @@ class CellKinds:
                 continue
             parsed[row] = value_of_cell(text, column)
             kind = "a text" if parsed[row] is text else "a list or an object"
+            where = place.of(column, row)
             if column not in self._kinds:
-                self._kinds[column] = kind, where(row)
+                self._kinds[column] = kind, where
                 if kind != "a text":
-                    warn(f"{where(row)} and the others of its column hold lists or objects, and are taken as such")
+                    warn(f"{where} and the others of its column hold lists or objects, and are taken as such")
             first_kind, first = self._kinds[column]
             if kind != first_kind:
-                fault = f"{where(row)} holds {kind}, but {first} {first_kind}"
+                fault = f"{where} holds {kind}, but {first} {first_kind}"
                 raise ValueError(f"{fault}; write all cells of a column alike, or {remedy}")
         return parsed

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import evaluate
 
-from mars_score.data.checking import Where, check_rows
+from mars_score.data.checking import check_rows
 from mars_score.data.frames import entries_of
+from mars_score.errors import Place
 from mars_score.locks import ForkSafeLock
 from mars_score.models.loading import free_models
 from mars_score.results import MarsResult
@@ -184,11 +185,7 @@ def _read(columns: Mapping[str, Any], settings: Settings, first: int = 0) -> _Ba
     lists = {name: entries_of(column) for name, column in columns.items()}
     kept = {name: column if lists[name] is None else lists[name] for name, column in columns.items()}
     use_context, task = settings.use_context, settings.task
-
-    def where(column: str) -> Where:
-        return lambda row: f"{column}[{first + row}]"
-
-    rows = check_rows(**kept, use_context=use_context, task=task, where=where)
+    rows = check_rows(**kept, use_context=use_context, task=task, place=Place(first))
     return _Batch(kept, first, rows, (use_context, task))
 
 

@@ -1,15 +1,26 @@
 """Options of MARS in evaluation harnesses, which call a benchmark a "task"."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mars_score.data.checking import Where
 from mars_score.data.forms import with_question
 from mars_score.data.names import find_question, names_passages
-from mars_score.errors import index_in
+from mars_score.errors import Place
 from mars_score.judging import Gate, JudgeResult, judge_by
 from mars_score.rows import Example
 from mars_score.scorer import MarsScorer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceInDocuments(Place):
+    """Names a row by its document, such as "the target of document 3"."""
+
+    documents: Sequence[str]
+
+    def of(self, column: str, row: int) -> str:
+        """Return the name of a row, which is counted from 0."""
+        return f"{self.names.get(column, column)} of {self.documents[row]}"
 
 
 class HarnessOptions(NamedTuple):
@@ -55,12 +66,12 @@ class HarnessOptions(NamedTuple):
         reference = reference if self.use_references else None
         return judge_by(self.scorer, output, reference, context, gate or Gate())
 
-    def check(self, references: Any, contexts: Any, where: Mapping[str, Where]) -> list[Example]:
-        """Check the columns of documents that count; ``where`` has for each column how errors name a document."""
+    def check(self, references: Any, contexts: Any, place: Place) -> list[Example]:
+        """Check the columns of documents that count."""
         return self.scorer.check_examples(
             references if self.use_references else None,
             contexts if self.scorer.settings.use_context else None,
-            where=lambda column: where.get(column, index_in(column)),
+            place=place,
         )
 
 

@@ -13,7 +13,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import SamplingMethod
 
 from mars_score.data.checking import check_candidates
-from mars_score.integrations.harness_options import HarnessOptions, read_options
+from mars_score.integrations.harness_options import HarnessOptions, PlaceInDocuments, read_options
 
 __all__ = ["Metrics"]
 
@@ -30,11 +30,9 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         options = self.options()
         golds = [doc.get_golds() if doc.choices else () for doc in docs]
         contexts = [options.find_context(doc.specific or {}, f"`specific` of {_name(doc)}") for doc in docs]
-        where = {
-            "references": lambda row: f"choices[gold_index] of {_name(docs[row])}",
-            "contexts": lambda row: f"specific[{options.context!r}] of {_name(docs[row])}",
-        }
-        examples = options.check(golds, contexts, where)
+        names = {"references": "choices[gold_index]", "contexts": f"specific[{options.context!r}]"}
+        place = PlaceInDocuments(names=names, documents=list(map(_name, docs)))
+        examples = options.check(golds, contexts, place)
         candidates = check_candidates([response.final_text[0] for response in responses])
         rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
         return options.scorer.score_rows(rows).scores

@@ -9,7 +9,7 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval.utils import apply_template
 
 from mars_score.data.checking import check_candidates
-from mars_score.integrations.harness_options import read_options
+from mars_score.integrations.harness_options import PlaceInDocuments, read_options
 from mars_score.rows import Example, Row
 
 _OF_LM_EVAL = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # lm-eval's own keys of metric_list
@@ -59,12 +59,11 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
 
     def _example(self, doc: Mapping[str, Any], name: str = "a document") -> Example:
         field, name = self._options.context, f"{name} of task {self.config.task}"
-        where = {
-            "references": lambda _: f"the target of {name}",
-            "contexts": lambda _: f"the context ({field}) of {name}",
-        }
+        place = PlaceInDocuments(
+            names={"references": "the target", "contexts": f"the context ({field})"}, documents=[name]
+        )
         context = apply_template(field, doc) if "{" in field else self._options.find_context(doc, name)
-        [example] = self._options.check([self.doc_to_target(doc)], [context], where)
+        [example] = self._options.check([self.doc_to_target(doc)], [context], place)
         return example
 
     def _score(self, rows: Sequence[dict[str, Any]]) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.checking import Where, check_candidates
-from mars_score.errors import index_in
+from mars_score.data.checking import check_candidates
+from mars_score.errors import Place
 from mars_score.integrations.distributed import score_once
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
@@ -22,6 +22,8 @@ try:
     from torchmetrics import Metric
 except ImportError as error:
     raise ImportError("torchmetrics is not installed; run: pip install 'mars-score[torchmetrics]'") from error
+
+_PLACE = Place(names={"predictions": "preds", "references": "target"})
 
 
 class MarsScore(Metric):
@@ -73,13 +75,9 @@ class MarsScore(Metric):
         Raises:
             TypeError, ValueError: bad input, named with its row.
         """
-        candidates = check_candidates(preds, where=index_in("preds"))
-
-        def where(column: str) -> Where:
-            return index_in("target" if column == "references" else column)
-
+        candidates = check_candidates(preds, place=_PLACE)
         scorer = MarsScorer(**self.options)
-        examples = scorer.check_examples(target, contexts, samples, tasks, where=where, preds=candidates)
+        examples = scorer.check_examples(target, contexts, samples, tasks, place=_PLACE, preds=candidates)
         rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
         # Any process group can gather bytes.
         lines = "".join(f"{json.dumps(astuple(row))}\n" for row in rows).encode()

@@ -11,6 +11,7 @@ import numpy as np
 
 from mars_score.data.checking import check_examples, check_references
 from mars_score.data.writing import plain
+from mars_score.errors import BY_INDEX, Place
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.sources import locate
 from mars_score.rows import Example
@@ -159,7 +160,7 @@ class ReferenceSurvey:
 
 
 def check_ratings(
-    ratings: Sequence[Any], references: Sequence[Sequence[str]], where: Callable[[int], str] = "ratings[{}]".format
+    ratings: Sequence[Any], references: Sequence[Sequence[str]], place: Place = BY_INDEX
 ) -> tuple[tuple[float, ...], ...]:
     """Return the ratings of the references of each row, NaN for None.
 
@@ -174,7 +175,7 @@ def check_ratings(
             fault = (
                 f"must hold a rating for each of the {len(texts)} references, a number or null, and one at least"
             )
-            raise ValueError(f"{where(index)} {fault}; got {row!r:.60}")
+            raise ValueError(f"{place.of('ratings', index)} {fault}; got {row!r:.60}")
         checked.append(tuple(math.nan if value is None else float(value) for value in values))
     return tuple(checked)
 
@@ -184,7 +185,7 @@ def survey_references(
     references: Any,
     contexts: Any = None,
     ratings: Sequence[Any] | None = None,
-    where: Callable[[int], str] = "ratings[{}]".format,
+    place: Place = BY_INDEX,
 ) -> ReferenceSurvey:
     """Describe the references of all rows by the encoder of a scorer.
 
@@ -193,7 +194,7 @@ def survey_references(
         references: as for :meth:`MarsScorer.score`; equal ones are near-duplicates.
         contexts: as for :meth:`MarsScorer.score`.
         ratings: of the references of each row, by people.
-        where: names a row's ratings in errors.
+        place: names a row's ratings in errors.
 
     Raises:
         TypeError, ValueError: bad input, whose row is named, or no rows.
@@ -204,7 +205,7 @@ def survey_references(
     examples = check_examples(all_references, contexts, use_context=settings["use_context"])
     if not examples:
         raise ValueError("there are no rows")
-    rated = () if ratings is None else check_ratings(ratings, all_references, where)
+    rated = () if ratings is None else check_ratings(ratings, all_references, place)
     # check_examples drops equal references, which here count as near-duplicates.
     rows = [replace(row, references=texts) for row, texts in zip(examples, all_references, strict=True)]
     config = PlusConfig(**{name: settings[name] for name in ("window_words", "copied_words") if name in settings})

@@ -193,7 +193,7 @@ def _ratings(file: RecordFile, name: str) -> list[float]:
             value = math.nan
         if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
             fault = f"must be a finite number, or null where there is no rating, got {value!r:.60}"
-            raise ValueError(f"{file.where(name)(index)} {fault}")
+            raise ValueError(f"{file.cell(name, index)} {fault}")
         ratings.append(float(value))
     return ratings
 
@@ -204,7 +204,7 @@ def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
         if not file.has(name):
             file.column(name, remedy="add the single ratings or name their column")
         if file.in_cells:
-            raise ValueError(f"{file.where(name)(0)} cannot be read: {_NO_LISTS}, or name no such column")
+            raise ValueError(f"{file.cell(name, 0)} cannot be read: {_NO_LISTS}, or name no such column")
     if file.in_cells:
         return []
     name = name or DEFAULT_NAMES["single"]
@@ -215,7 +215,7 @@ def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
         for ratings in by_aspect.values():
             if not isinstance(ratings, list) or not set(map(type, ratings)) <= {int, float, type(None)}:
                 fault = "must hold a list with each rater's rating (null: none), or one such list by aspect"
-                raise ValueError(f"{file.where(name)(index)} {fault}, got {value!r:.60}")
+                raise ValueError(f"{file.cell(name, index)} {fault}, got {value!r:.60}")
         singles.append(
             {
                 aspect: [math.nan if rating is None else float(rating) for rating in ratings]
