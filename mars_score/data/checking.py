@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mars_score.data.forms import (
+    PASSAGES_REMEDY,
     Readings,
     checked_text,
     document_text,
@@ -318,8 +319,7 @@ def _passages(name: str, context: Mapping[Any, Any], readings: Readings) -> Cont
     """Join the passages by :data:`PASSAGE_BREAK`, apart from the question, if any."""
     passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
-        remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
-        raise TypeError(f"{name} must be a string, got {brief(context)}; {remedy}")
+        raise TypeError(f"{name} must be a string, got {brief(context)}; {PASSAGES_REMEDY}")
     if len(passages) == 1 and isinstance(passages[0], (list, tuple)):
         passages = list(passages[0])  # Vector stores give a list for each question.
     texts, question = [], ""

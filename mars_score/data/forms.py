@@ -48,7 +48,7 @@ _PARTS = {
     "thinking": "parts of reasoning",
     "reasoning": "parts of reasoning",
 }
-_PASSAGES_REMEDY = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
+PASSAGES_REMEDY = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
 
 
 @dataclass
@@ -157,7 +157,7 @@ def _usual_mapping(name: str, value: Mapping[Any, Any]) -> Any:
         return {"passages": entries} | ({} if question is None else {"question": fields[question]})
     if passages or only_texts or "passages" in others:
         shown = f"{name} must be a string, got {brief(value)}"
-        raise TypeError(f"{shown}; {_PASSAGES_REMEDY}; in a record give the field another name")
+        raise TypeError(f"{shown}; {PASSAGES_REMEDY}; in a record give the field another name")
     if chats := [title for title in others if names_chat(title) and is_chat(fields[title])]:
         remedy = f"give the list of messages alone, or as {{{chats[0]!r}: [...]}}; in a record rename the field"
         raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")
