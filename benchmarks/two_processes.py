@@ -30,7 +30,7 @@ class Score:
         self.scorer = MarsScorer("mini", variant="fast", store=False)
 
     def __call__(self, rows):
-        return rows.assign(mars=self.scorer.score(rows).scores)
+        return rows.assign(mars=self.scorer.score_table(rows).scores)
 
 ray.init(num_cpus=3, include_dashboard=False)
 rows = ray.data.read_json(sys.argv[1])

@@ -7,10 +7,10 @@ from typing import Any
 
 from mars_score.judging import judge
 from mars_score.results import MarsResult
-from mars_score.scorer import MarsScorer, score, score_iter
+from mars_score.scorer import MarsScorer, score, score_iter, score_table
 from mars_score.version import __version__
 
-__all__ = ["MarsResult", "MarsScorer", "__version__", "judge", "load", "score", "score_iter"]
+__all__ = ["MarsResult", "MarsScorer", "__version__", "judge", "load", "score", "score_iter", "score_table"]
 
 
 def load(variant: str | None = None, **settings: Any) -> Any:

@@ -84,6 +84,18 @@ class HeadError(ValueError):
     """A learned head is damaged, or was trained with other models or settings."""
 
 
+class ColumnError(ValueError):
+    """A column is missing, or several could be meant; the surface adds how a user names a column.
+
+    Attributes:
+        holds: what the columns should hold, such as "reference".
+    """
+
+    def __init__(self, message: str, holds: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.holds = tuple(holds)
+
+
 class WorkerError(RuntimeError):
     """A worker process died; its finished work is in the store."""
 

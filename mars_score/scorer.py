@@ -14,9 +14,10 @@ from typing import Any
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.checking import check_candidate_lists, check_examples, check_rows
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
-from mars_score.data.forms import Readings, UsualColumns, usual_columns
-from mars_score.data.frames import CellKinds, TableColumns, columns_of, in_memory, is_tabular
-from mars_score.errors import BY_INDEX, Notice, Notices, Place, warn
+from mars_score.data.columns import Columns, read_table
+from mars_score.data.forms import Readings
+from mars_score.data.frames import CellKinds
+from mars_score.errors import BY_INDEX, ColumnError, Notice, Notices, Place, warn
 from mars_score.explanation import Explanation, explain
 from mars_score.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
@@ -97,15 +98,13 @@ class MarsScorer:
         *,
         samples: Any = None,
         tasks: Any = None,
-        columns: Mapping[str, str | None] | None = None,
         explain: bool = False,
     ) -> MarsResult:
         """Score candidates.
 
         Args:
             predictions: one candidate per row, stripped of outer white space; a blank one scores 0.0. Or a list of
-                candidates, each of which is scored on its own. Or, alone, a table: see
-                :func:`mars_score.data.frames.columns_of`.
+                candidates, each of which is scored on its own.
             references: a string or a list of strings per row; None: candidates are scored by their contexts
                 alone, as variants ``"plus"`` and ``"fast"`` can.
             contexts: per row a string; a list of strings or of chat messages ``{"role": ..., "content": ...}``,
@@ -116,8 +115,6 @@ class MarsScorer:
                 is left out.
             tasks: per row, or for all, what the context is: ``"text"``, ``"summary"``, ``"dialogue"`` or
                 ``"data"``; None: as the type of the context says, else the setting ``task``.
-            columns: names of the columns of a table, such as ``{"reference": "answer"}``; samples and tasks are
-                taken from a table only if their column is named.
             explain: also say why each score is what it is: ``explanations`` of the result.
 
         Returns:
@@ -128,15 +125,40 @@ class MarsScorer:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
             ModelUnavailableError: a model cannot be loaded.
         """
-        if references is None and contexts is None and samples is None:
-            predictions = in_memory(predictions)
-            if is_tabular(predictions):
-                table = columns_of(predictions, columns, use_context=self.settings.use_context)
-                table, columns = self._usual(table._replace(tasks=_only_tasks(tasks, table.tasks))), None
-                predictions, references, contexts, samples, tasks = table[:5]
-        if columns is not None:
-            raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        rows, numbers = self._check_lists(predictions, references, contexts, samples, tasks)
+        candidates = check_candidate_lists(predictions)
+        examples = self.check_examples(references, contexts, samples, tasks, predictions=candidates)
+        numbers = [number for number, texts in enumerate(candidates) for _ in texts]
+        rows = [examples[number].with_candidate(text) for number, texts in enumerate(candidates) for text in texts]
+        return self.score_rows(rows, numbers, explain=explain)
+
+    def score_table(
+        self, table: Any, *, columns: Mapping[str, str | None] | None = None, explain: bool = False
+    ) -> MarsResult:
+        """Score the rows of a table.
+
+        Without a column of contexts one is taken that is called as passages usually are
+        (:mod:`mars_score.data.names`); and without one of these, or of candidates, a chat.
+
+        Args:
+            table: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or
+                dicts, one per row. The values are as for :meth:`score`.
+            columns: the names of columns not called ``prediction``, ``reference`` and ``context`` (or in the
+                plural), such as ``{"reference": "answer"}``; ``"doc.answer"`` is in the dicts of a column ``doc``.
+                A column named None is not used. Samples and tasks have no default names: ``{"samples": "others",
+                "task": "kind"}``.
+            explain: as for :meth:`score`.
+
+        Returns and raises the same as :meth:`score`, and
+
+        Raises:
+            TypeError: an unknown key of ``columns``, or no table.
+            ValueError: a column is missing in some rows or in all; or some of its cells hold lists or objects
+                written as texts, and others texts.
+        """
+        reader = _TableReader(self, columns)
+        rows, numbers = reader.read(table)
+        for sentence in reader.readings.warnings():
+            warn(sentence)
         return self.score_rows(rows, numbers, explain=explain)
 
     def check_examples(
@@ -167,31 +189,6 @@ class MarsScorer:
         self.check_inputs(has_references=references is not None, has_samples=samples is not None)
         columns = (predictions, references, contexts, samples, tasks)
         return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, place=place)
-
-    def _usual(self, table: TableColumns, place: Place = BY_INDEX) -> TableColumns:
-        """Turn chats that hold candidates, and contexts that their column calls passages, into the usual forms."""
-        if table.predictions is None:
-            return table
-        kinds = table.tasks if isinstance(table.tasks, list) else [table.tasks] * len(table.predictions)
-        usual = usual_columns(
-            UsualColumns(table.predictions, table.contexts),
-            (table.titles["prediction"], table.titles["context"]),
-            Readings(),
-            questions=table.questions,
-            are_dialogues=[(kind or self.settings.task) == "dialogue" for kind in kinds],
-            place=place,
-        )
-        return table._replace(predictions=usual.predictions, contexts=usual.contexts)
-
-    def _check_lists(
-        self, predictions: Any, *columns: Any, place: Place = BY_INDEX
-    ) -> tuple[list[Row], list[int]]:
-        """Check columns with one or more candidates per row; return a row for each and its number in the input."""
-        candidates = check_candidate_lists(predictions, place=place)
-        examples = self.check_examples(*columns, place=place, predictions=candidates)
-        numbers = [number for number, texts in enumerate(candidates) for _ in texts]
-        rows = [examples[number].with_candidate(text) for number, texts in enumerate(candidates) for text in texts]
-        return rows, numbers
 
     def check_inputs(self, *, has_references: bool, has_samples: bool = False) -> None:
         """Raise ValueError where rows without references, or with samples, cannot be scored."""
@@ -340,13 +337,19 @@ def score(
     *,
     samples: Any = None,
     tasks: Any = None,
-    columns: Mapping[str, str | None] | None = None,
     explain: bool = False,
     **settings: Any,
 ) -> MarsResult:
     """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models given by name stay loaded."""
-    options: dict[str, Any] = {"samples": samples, "tasks": tasks, "columns": columns, "explain": explain}
-    return MarsScorer(**settings).score(predictions, references, contexts, **options)
+    scorer = MarsScorer(**settings)
+    return scorer.score(predictions, references, contexts, samples=samples, tasks=tasks, explain=explain)
+
+
+def score_table(
+    table: Any, *, columns: Mapping[str, str | None] | None = None, explain: bool = False, **settings: Any
+) -> MarsResult:
+    """Score by :meth:`MarsScorer.score_table` of a new scorer; settings and models as for :func:`score`."""
+    return MarsScorer(**settings).score_table(table, columns=columns, explain=explain)
 
 
 def score_iter(
@@ -360,7 +363,7 @@ def score_iter(
 
     Args:
         rows: dicts with ``"prediction"``, ``"reference"`` and ``"context"``.
-        columns: their names where they differ, as for :meth:`MarsScorer.score`.
+        columns: their names where they differ, as for :meth:`MarsScorer.score_table`.
         chunk_size: rows that are taken from the stream before the first of them is yielded.
         settings: the arguments of :class:`MarsScorer`. `paper` needs ``idf_corpus``, as a stream has no references
             of a whole call to count IDF over.
@@ -381,23 +384,58 @@ def score_iter(
             f"variant {scorer.settings.variant!r} counts IDF over all references, which a stream does not have: "
             "pass some as idf_corpus=[...], or set max_mask_ratio=0"
         )
+    reader = _TableReader(scorer, columns)
 
     def records() -> Iterator[dict[str, Any]]:
-        done, stream, kinds, counted = 0, iter(rows), CellKinds(), Notices()
-        use_context = scorer.settings.use_context
+        done, stream, counted = 0, iter(rows), Notices()
         try:
             while chunk := list(islice(stream, chunk_size)):
-                table = columns_of(chunk, columns, use_context=use_context, first=done, kinds=kinds)
-                place = Place(done)
-                checked, numbers = scorer._check_lists(*scorer._usual(table, place)[:5], place=place)
-                result = scorer._result(checked, [done + number for number in numbers], counted)
-                yield from result.to_records()
+                yield from scorer._result(*reader.read(chunk, done), counted).to_records()
                 done += len(chunk)
         finally:
-            for sentence in counted.sentences():
+            for sentence in (*reader.readings.warnings(), *counted.sentences()):
                 warn(sentence)
 
     return records()
+
+
+class _TableReader:
+    """Checks the rows of a table, or of a stream part by part.
+
+    Args:
+        scorer: for which the rows are.
+        columns: as for :meth:`MarsScorer.score_table`.
+
+    Attributes:
+        readings: how contexts and candidates were read that are more than texts.
+
+    Raises:
+        TypeError: an unknown key of ``columns``.
+        ValueError: the scorer needs contexts, and the table has none.
+    """
+
+    def __init__(self, scorer: MarsScorer, columns: Mapping[str, str | None] | None) -> None:
+        self.readings = Readings()
+        self._scorer, self._kinds = scorer, CellKinds()
+        names = dict(columns or {})
+        if not scorer.settings.use_context:
+            names["context"] = None
+        elif names.get("context", "") is None:
+            raise ValueError("contexts are missing: name their column, or set use_context=False")
+        self._columns = Columns.named(names)
+
+    def read(self, table: Any, first: int = 0) -> tuple[list[Row], Sequence[int]]:
+        """Return a row for each candidate, and the number of its row; that of the first one is ``first``."""
+        source, task = read_table(table, first), self._scorer.settings.task
+        try:
+            found = self._columns.found_in(source)
+            self._scorer.check_inputs(has_references=bool(found.reference), has_samples=bool(found.samples))
+            file = found.parse_cells(found.read(source), self._kinds).one_value_each(str(found.prediction))
+            return found.rows(file, task=task, readings=self.readings), file.numbers
+        except ColumnError as error:
+            named = ", ".join(f"{holds!r}: ..." for holds in error.holds)
+            alone = " (None: score without references)" * ("reference" in error.holds)
+            raise ColumnError(f"{error}: columns={{{named}}}{alone}", error.holds) from None
 
 
 def _correct(rows: Sequence[Row], scores: list[RowScore], head: TermsHead) -> list[RowScore]:
@@ -407,13 +445,6 @@ def _correct(rows: Sequence[Row], scores: list[RowScore], head: TermsHead) -> li
     for index, terms in zip(written, head.score(features), strict=True):
         scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
     return scores
-
-
-def _only_tasks(given: Any, column: Any) -> Any:
-    """Return the tasks given beside a table, or its column of them; TypeError: there are both."""
-    if given is not None and column is not None:
-        raise TypeError("tasks are given twice, by a column of the table and by tasks; leave one out")
-    return column if given is None else given
 
 
 def _shown(value: Any) -> str:

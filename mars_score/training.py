@@ -27,7 +27,7 @@ from mars_score.heads import (
     check_head_folder,
     write_head,
 )
-from mars_score.meta.sets import RatedColumns, check_names, read_rated_sets
+from mars_score.meta.sets import check_names, read_rated_sets
 from mars_score.models.sources import locate
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
@@ -81,7 +81,7 @@ class TrainingSet:
 
 def read_training_sets(
     paths: Sequence[str | os.PathLike[str]],
-    columns: RatedColumns,
+    columns: Mapping[str, str],
     *,
     within_groups: Sequence[str] = (),
     task: str | None = None,
@@ -90,7 +90,7 @@ def read_training_sets(
 
     Args:
         paths: the files; sets have their names.
-        columns: names of their columns.
+        columns: as for :func:`mars_score.meta.sets.read_rated_set`.
         within_groups: names of the sets whose ratings compare within a group only.
         task: the task of all rows; None to take it from the type of each context.
 

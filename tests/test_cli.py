@@ -410,8 +410,8 @@ def test_columns_of_other_names(score, failing, write):
     names = ["--prediction-column=answer", "--reference-column=gold", "--context-column=question"]
     assert json.loads(score(path, *names, "--json")[1])["scores"] == [1.0]
     assert failing("score", path, "--reference-column", "target", names[2]) == (
-        f"{path}:1: columns 'target', 'prediction' are missing (columns here: 'answer', 'gold', 'question'); "
-        "name them with --reference-column, --prediction-column"
+        f"{path}:1: columns 'prediction', 'target' are missing (columns here: 'answer', 'gold', 'question'); "
+        "name them with --prediction-column, --reference-column"
     )
 
 

@@ -1,6 +1,7 @@
 """``mars meta``: options, files of the report, messages."""
 
 import json
+import re
 import sys
 
 import jsonl
@@ -73,8 +74,8 @@ def test_prints_how_well_raters_agree(rated, run):
 
 
 def test_columns_and_settings_are_options(rated, run, word_models):
-    path = rated(human=..., stars=4.5, candidate=..., output="text of a system")
-    options = "--rating-column stars --candidate-column output --variant fast --context-weight 0.4 --quiet"
+    path = rated(human=..., stars=4.5, prediction=..., output="text of a system")
+    options = "--rating-column stars --prediction-column output --variant fast --context-weight 0.4 --quiet"
     code, _, err = run(path, "--metrics", "mars", *options.split())
     assert (code, err) == (0, "")
     assert {scorer.settings.config.context_weight for scorer, _ in word_models} == {0.4}
@@ -98,6 +99,17 @@ def test_the_tasks_of_sets_are_options(rated, run, form):
     assert ["|task:data|" in signatures[name] for name in ("toy", "other")] == [True, False]
 
 
+def test_a_task_alone_is_that_of_all_sets(rated, run):
+    def tasks(*options):
+        files = rated(), rated("other.jsonl")
+        _, out, _ = run(*files, "--metrics", "mars_fast", "--json", "--no-attacks", "--quiet", "--task", *options)
+        sets = json.loads(out)["sets"].values()
+        return [re.search(r"\|task:(\w+)\|", data["metrics"]["mars_fast"]["signature"])[1] for data in sets]
+
+    assert tasks("data") == ["data", "data"]
+    assert tasks("data,other=dialogue") == ["data", "dialogue"]
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -107,12 +119,15 @@ def test_the_tasks_of_sets_are_options(rated, run, form):
         (["--metrics", "mars_v2[sigma=0]"], "unknown metric 'mars_v2[sigma=0]'; did you mean 'mars[sigma=0]'?"),
         (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
         (["--groups", "0"], "the number of groups must be at least 1"),
-        (["--rating-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
+        (["--rating-column", "stars"], "'human'); add it or name another with --rating-column"),
+        (["--prediction-column", "x"], "'human'); add it or name another with --prediction-column"),
+        (["--reference-column", "x"], "'human'); add it or name another with --reference-column"),
+        (["--context-column", "x"], "'human'); add it or name another with --context-column"),
         (["--single-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
         (["--group-column", "group.name"], "toy.jsonl:1: column 'group.name' is missing"),
         (["--metrics", "mars_paper[sigma=-1]"], "unknown metric"),
         (["--metrics", "mars[variant=paper,sigma=-1]"], "sigma must be "),
-        (["--task", "toy"], "argument --task: not of the form SET=TASK"),
+        (["--task", "toy"], "unknown task 'toy'; choose among: text, summary, dialogue, data"),
         (["--task", "toy=story"], "unknown task 'story'"),
         (["--task", "other=data"], "unknown data set 'other'; choose among: toy"),
         (["--resamples", "0"], "resamples"),

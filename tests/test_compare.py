@@ -9,7 +9,6 @@ import pytest
 from word_recall import OPTIONS, SETTINGS
 
 from mars_score.compare import rank_systems
-from mars_score.data.frames import columns_of
 from mars_score.errors import Notice
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scorer import MarsScorer
@@ -349,8 +348,8 @@ def test_names_of_systems_may_have_braces(tiny_mini, name):
 def test_names_of_columns_may_have_braces(name):
     rows = [{"prediction": "a", name: text, "context": "c"} for text in ("['a']", "b")]
     with pytest.raises(ValueError, match="holds a text, but") as error:
-        columns_of(rows, {"reference": name})
-    assert f"column {name!r}[1]" in str(error.value)
+        MarsScorer().score_table(rows, columns={"reference": name})
+    assert str(error.value).startswith(f"row 1: column {name!r} holds")
 
 
 def test_the_verdict_says_why_there_is_no_test(word_models):

@@ -189,7 +189,7 @@ def by_setting(make, run, path):
 
 def by_column(make, run, path):
     table = pd.DataFrame([[*SUMMARY, "summary"]], columns=["prediction", "reference", "context", "kind"])
-    return make().score(table, columns={"task": "kind"}).scores
+    return make().score_table(table, columns={"task": "kind"}).scores
 
 
 def by_command(make, run, path, *options, **columns):

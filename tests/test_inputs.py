@@ -22,9 +22,10 @@ import mars_score
 from mars_score import MarsScorer
 from mars_score.data.checking import check_candidates, check_contexts, check_examples, check_references
 from mars_score.data.columns import Columns, RecordFile
-from mars_score.data.frames import columns_of, get_field, value_of_cell
+from mars_score.data.frames import get_field, value_of_cell
 from mars_score.data.reading import read_records, read_rows
 from mars_score.errors import MarsWarning, Notice
+from mars_score.rows import Row
 from mars_score.text import as_prose, windows
 
 ROWS = [
@@ -37,6 +38,13 @@ COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 @pytest.fixture
 def tiny(tiny_mini):
     return MarsScorer("mini", variant="plus")
+
+
+def rows_of(table, columns=None, **settings):
+    """The rows that a table is scored by."""
+    scorer = MarsScorer("mini", variant="plus", **settings)
+    scorer.score_rows = lambda rows, numbers, *, explain: rows
+    return scorer.score_table(table, columns=columns)
 
 
 def texts_of(contexts):
@@ -145,55 +153,90 @@ TABLES = {
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_a_table_is_scored_as_its_columns(tiny, make):
-    assert tiny.score(make()).scores == tiny.score(*COLUMNS.values()).scores
+    assert tiny.score_table(make()).scores == tiny.score(*COLUMNS.values()).scores
 
 
 def test_names_of_columns():
-    frame = pd.DataFrame({"answer": ["a"], "gold": ["b"], "contexts": ["c"], "id": [1]})
+    frame = pd.DataFrame({"answer": ["a"], "gold": ["b"], "contexts": ["c"], "kind": ["data"]})
     names = {"prediction": "answer", "reference": "gold"}
-    assert columns_of(frame, names)[:5] == (["a"], ["b"], ["c"], None, None)
-    assert columns_of(frame, {**names, "context": None})[:5] == (["a"], ["b"], None, None, None)
-    assert columns_of(frame, {**names, "samples": "gold", "task": "id"})[3:5] == (["b"], [1])
-    assert columns_of(frame.drop(columns="contexts"), names, use_context=False)[2] is None
+    assert rows_of(frame, names) == [Row("a", ("b",), "c")]
+    assert rows_of(frame, names, use_context=False) == [Row("a", ("b",))]
+    assert rows_of(frame, {**names, "reference": None}) == [Row("a", (), "c")]
+    named = rows_of(frame, {**names, "samples": "gold", "task": "kind"})
+    assert named == [Row("a", ("b",), "c", samples=("b",), task="data")]
+    assert rows_of(frame.drop(columns="contexts"), names, use_context=False) == [Row("a", ("b",))]
     rows = [{"prediction": "a", "reference": "b", "context": "c", "tasks": "data", "samples": "d"}]
-    assert columns_of(rows, {"task": "task"})[3:5] == (None, ["data"])
+    assert rows_of(rows, {"task": "task"}) == [Row("a", ("b",), "c", task="data")]
+    with pytest.raises(ValueError, match="contexts are missing: name their column, or set use_context=False"):
+        rows_of(frame, {**names, "context": None})
+
+
+def test_columns_that_do_not_count_are_not_read():
+    read = []
+
+    class Table(dict):
+        def __getitem__(self, title):
+            read.append(title)
+            return super().__getitem__(title)
+
+    expected = rows_of(ROWS)
+    assert rows_of(Table(COLUMNS, picture=5, contexts_seen="none")) == expected
+    assert set(read) == {*COLUMNS}
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, lambda columns: pd.DataFrame(columns).to_dict("records")])
 def test_a_name_that_is_given_is_not_the_plural_of_another(make):
     table = make({**COLUMNS, "references": ["c", "d"]})
-    with pytest.raises(ValueError, match="several columns could be 'reference'"):
-        columns_of(table)
-    for name in ("reference", "references"):
-        expected = {"references": ["c", "d"], **COLUMNS}[name]
-        assert columns_of(table, {"reference": name})[1] == expected
+    with pytest.raises(ValueError, match="columns 'reference' and 'references' could both hold the references"):
+        rows_of(table)
+    assert rows_of(table, {"reference": "references"})[1].references == ("d",)
+    assert rows_of(table, {"reference": "reference"})[1].references == ("He waited.", "He was there.")
 
 
 def test_a_table_without_references_says_so(tiny):
     frame = pd.DataFrame(COLUMNS).drop(columns="reference")
     expected = tiny.score(COLUMNS["prediction"], None, COLUMNS["context"])
-    assert tiny.score(frame, columns={"reference": None}).scores == expected.scores
-    with pytest.raises(ValueError, match=r"no column 'reference' .*\(None: score without references\)"):
-        tiny.score(frame)  # a misspelt name must not change what is measured
+    assert tiny.score_table(frame, columns={"reference": None}).scores == expected.scores
+    with pytest.raises(ValueError, match=r"column 'reference' is missing .*\(None: score without references\)"):
+        tiny.score_table(frame)  # a misspelt name must not change what is measured
 
 
 @pytest.mark.parametrize(
     ("table", "columns", "message"),
     [
-        (pd.DataFrame({"text": ["a"]}), None, r"no column 'prediction' \(columns here: 'text'\); say which"),
-        (pd.DataFrame({"prediction": ["a"], "predictions": ["a"]}), None, "several columns could be 'prediction'"),
-        (pd.DataFrame([["a", "b"]], columns=["prediction"] * 2), None, "several columns could be 'prediction'"),
-        (pd.DataFrame(COLUMNS), {"reference": "gold"}, r"no column 'gold' .* columns=\{'reference': ...\}"),
+        (
+            pd.DataFrame({"text": ["a"], "reference": ["b"]}),
+            None,
+            r"columns .*'context'.* are missing \(columns here: 'text', 'reference'\); name them: columns=\{'",
+        ),
+        (
+            pd.DataFrame({"prediction": ["a"], "predictions": ["a"]}),
+            None,
+            "'prediction' and 'predictions' could both",
+        ),
+        (pd.DataFrame([["a", "b"]], columns=["prediction"] * 2), None, "several columns have one name"),
+        (
+            pd.DataFrame(COLUMNS),
+            {"reference": "gold"},
+            r"column 'gold' is missing .* columns=\{'reference': ...\}",
+        ),
         (pd.DataFrame(COLUMNS), {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
-        ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2 has no 'context', which others have"),
-        ([{"prediction": "a", "reference": "b"}, *ROWS], None, "row 0 has no 'context', which others have"),
-        ([{**ROWS[0], "answer": "a"}, ROWS[1]], {"prediction": "answer"}, "row 1 has no 'answer'"),
-        ([{**ROWS[0], "texts": []}, ROWS[1]], {"samples": "texts"}, "row 1 has no 'texts'"),
-        ([{**ROWS[0], "doc": {"a": "b"}}, ROWS[1]], {"prediction": "doc.a"}, r"row 1 has no 'doc\.a'"),
-        ([*ROWS, "text"], None, r"row 2 must be a dict like the first, got str \('text'\)"),
-        (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
-        ({**COLUMNS, "prediction": ["a", []]}, None, r"predictions\[1\] is an empty list; give at least one cand"),
-        ({**COLUMNS, "prediction": [["a"]]}, None, "predictions has 1, references has 2"),
+        ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2: column 'context' is missing"),
+        ([{"prediction": "a", "reference": "b"}, *ROWS], None, "row 0: column 'context' is missing"),
+        ([{**ROWS[0], "answer": "a"}, ROWS[1]], {"prediction": "answer"}, "row 1: column 'answer' is missing"),
+        ([{**ROWS[0], "texts": []}, ROWS[1]], {"samples": "texts"}, "row 1: column 'texts' is missing"),
+        ([{**ROWS[0], "doc": {"a": "b"}}, ROWS[1]], {"prediction": "doc.a"}, r"row 1: column 'doc\.a' is missing"),
+        ([*ROWS, "text"], None, r"row 2 must be a dict with a value for each column, got str \('text'\)"),
+        (
+            COLUMNS["prediction"],
+            {"reference": "gold"},
+            "row 0 must be a dict with a value for each column, got str",
+        ),
+        (5, None, "a table must be a frame, a dict of columns or a list of dicts, got int"),
+        ([], None, "there is nothing to score: the table has no rows"),
+        (pd.DataFrame(columns=list(COLUMNS)), None, "there is nothing to score: the table has no rows"),
+        ({**COLUMNS, "prediction": ["a", []]}, None, "row 1: column 'prediction' is an empty list; fill it or"),
+        ({**COLUMNS, "prediction": [["a"]]}, None, "'prediction' has 1, 'reference' has 2"),
         (
             datasets.DatasetDict(test=datasets.Dataset.from_dict({"prediction": ["a"]})),
             None,
@@ -209,19 +252,19 @@ def test_a_table_without_references_says_so(tiny):
 )
 def test_tables_that_are_wrong(table, columns, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        MarsScorer("mini", variant="plus", language_model="no/model").score(table, columns=columns)
+        MarsScorer("mini", variant="plus", language_model="no/model").score_table(table, columns=columns)
 
 
 @pytest.mark.parametrize("make", [iter, lambda rows: (row for row in rows)])
 def test_streams_of_rows_are_consumed(tiny, make):
-    assert tiny.score(make(ROWS)).scores == tiny.score(ROWS).scores
+    assert tiny.score_table(make(ROWS)).scores == tiny.score_table(ROWS).scores
 
 
 def test_tables_that_are_yet_to_be_computed(tiny):
-    expected = tiny.score(ROWS).scores
+    expected = tiny.score_table(ROWS).scores
     stream = datasets.IterableDataset.from_generator(lambda: iter(ROWS))
-    assert tiny.score(stream).scores == expected
-    assert tiny.score(pytest.importorskip("polars").LazyFrame(NESTED)).scores == expected
+    assert tiny.score_table(stream).scores == expected
+    assert tiny.score_table(pytest.importorskip("polars").LazyFrame(NESTED)).scores == expected
     texts = (row["prediction"] for row in ROWS)  # no rows, but a column
     assert tiny.score(texts, COLUMNS["reference"], COLUMNS["context"]).scores == expected
 
@@ -236,13 +279,13 @@ def test_nested_columns_and_answers_of_harnesses(tiny):
         }
         for row in ROWS
     ]
-    expected = tiny.score(ROWS).scores
+    expected = tiny.score_table(ROWS).scores
     for context in ("doc.question", "arguments.gen_args_0.arg_0"):
         names = {"prediction": "filtered_resps", "reference": "doc.answers.0", "context": context}
         for table in (rows, pd.DataFrame(rows)):
-            assert tiny.score(table, columns=names).scores == expected
-    with pytest.raises(ValueError, match=r"no column 'doc\.title'"):
-        tiny.score(rows, columns={**names, "context": "doc.title"})
+            assert tiny.score_table(table, columns=names).scores == expected
+    with pytest.raises(ValueError, match=r"column 'doc\.title' is missing"):
+        tiny.score_table(rows, columns={**names, "context": "doc.title"})
     assert get_field({"a.b": 1, "a": {"b": 2}}, "a.b") == 1  # a name that is there comes first
     assert get_field({"a.b": {"c": 2}}, "a.b.c") == 2
     with pytest.raises(TypeError, match=r"predictions\[0\] must be a string, got list"):
@@ -262,11 +305,15 @@ def test_lists_and_objects_in_cells_are_taken_as_such(tiny, write):
             "context": [write({"passages": [text]}) for text in COLUMNS["context"]],
         }
     )
-    with pytest.warns(MarsWarning, match=r"column '(reference|context)'\[0\] and the others .* lists or objects"):
-        assert tiny.score(cells).scores == expected.scores
+    with pytest.warns(
+        MarsWarning, match=r"row 0: column '(reference|context)' and the others .* lists or objects"
+    ):
+        assert tiny.score_table(cells).scores == expected.scores
     cells.loc[1, "reference"] = "He waited."
-    with pytest.raises(ValueError, match=r"'reference'\[1\] holds a text, but column 'reference'\[0\] a list"):
-        tiny.score(cells)
+    with pytest.raises(
+        ValueError, match="row 1: column 'reference' holds a text, but row 0: column 'reference' a list"
+    ):
+        tiny.score_table(cells)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +332,7 @@ def test_cells_are_never_run(text):
 
 
 def test_records_and_frame(tiny):
-    result = tiny.score(pd.DataFrame(COLUMNS))
+    result = tiny.score_table(pd.DataFrame(COLUMNS))
     for number, record in enumerate(result.to_records()):
         names = ("row", "prediction", "references", "context")
         assert [record[name] for name in names] == [number, *(NESTED[name][number] for name in COLUMNS)]
@@ -311,7 +358,7 @@ def test_lists_of_candidates(tiny):
     alone = tiny.score(*COLUMNS.values()).scores
     assert result.scores[::3] == pytest.approx(alone, abs=1e-9)
     frame = pd.DataFrame({**COLUMNS, "prediction": pd.Series(more)})
-    assert tiny.score(frame).scores == result.scores
+    assert tiny.score_table(frame).scores == result.scores
 
 
 # Contexts
@@ -393,7 +440,7 @@ def test_tasks_of_rows_count(tiny):
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     kinds = [{**row, "kind": kind} for row, kind in zip(rows, ("dialogue", "data"), strict=True)]
     expected = tiny.score(*columns, tasks=["dialogue", "data"])
-    assert tiny.score(kinds, columns={"task": "kind"}).scores == expected.scores
+    assert tiny.score_table(kinds, columns={"task": "kind"}).scores == expected.scores
     assert expected.signature.to_dict()["task"] == "data,dialogue"
     scorer = MarsScorer("mini", variant="plus", task="dialogue")
     assert scorer.score(*columns).scores == tiny.score(*columns, tasks="dialogue").scores
@@ -439,7 +486,7 @@ def test_a_stream_is_scored_as_it_comes(tiny):
     records = list(itertools.islice(mars_score.score_iter(stream(), chunk_size=3, **STREAM), 5))
     assert [record["row"] for record in records] == [0, 1, 2, 3, 4]
     assert len(read) == 6
-    expected = tiny.score(ROWS).scores
+    expected = tiny.score_table(ROWS).scores
     assert [record["mars"] for record in records] == pytest.approx([*expected, *expected, expected[0]], abs=1e-9)
 
 
@@ -449,23 +496,23 @@ def test_masks_of_a_stream_need_a_corpus(tiny):
         mars_score.score_iter(iter(ROWS), **options)
     options["idf_corpus"] = ["She went by bus.", "He waited.", "He was there."]
     scores = [record["mars"] for record in mars_score.score_iter(iter(ROWS), chunk_size=1, **options)]
-    assert scores == pytest.approx(mars_score.score(ROWS, **options).scores, abs=1e-9)
+    assert scores == pytest.approx(mars_score.score_table(ROWS, **options).scores, abs=1e-9)
 
 
 def test_faults_in_a_stream(tiny):
     rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, **STREAM)
     assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
-    with pytest.raises(TypeError, match=r"predictions\[2\] must be a string"):
+    with pytest.raises(TypeError, match="row 2: column 'prediction' must be a string"):
         next(rows)
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         mars_score.score_iter([], chunk_size=0)
 
 
 FAULTS_IN_STREAMS = {
-    r"references\[5\] holds a blank": {"reference": " "},
-    r"contexts\[5\]\[1\] is blank": {"context": ["Where?", ""]},
-    r"predictions\[5\] is an empty list": {"prediction": []},
-    r"column 'reference'\[5\] holds a list or an object, but column 'reference'\[0\] a text": {
+    r"row 5: column 'reference' holds a blank": {"reference": " "},
+    r"row 5: column 'context'\[1\] is blank": {"context": ["Where?", ""]},
+    r"row 5: column 'prediction' is an empty list": {"prediction": []},
+    r"row 5: column 'reference' holds a list or an object, but row 0: column 'reference' a text": {
         "reference": '["a"]'
     },
 }
@@ -508,7 +555,7 @@ def test_cells_of_a_stream_are_told_of_once(tiny):
         list(mars_score.score_iter(rows, chunk_size=1, **STREAM))
     told = [str(warning.message) for warning in caught if "hold lists" in str(warning.message)]
     assert len(told) == 1
-    assert told[0].startswith("column 'reference'[0] and the others")
+    assert told[0].startswith("row 0: column 'reference' and the others")
 
 
 # Files

@@ -306,7 +306,7 @@ def test_weights_maximise_the_correlation_within_bounds_and_few_groups_change_li
 
 
 def test_a_set_that_is_not_among_the_files_is_refused(tmp_path, failing):
-    row = {"candidate": "a", "references": ["b"], "context": "c", "human": 1}
+    row = {"prediction": "a", "reference": ["b"], "context": "c", "human": 1}
     file = jsonl.write(tmp_path / "talk.jsonl", [row])
     assert "unknown data set 'chat'" in failing("train", file, "--within-groups=chat", "--out", tmp_path)
 
@@ -315,7 +315,10 @@ def test_a_set_that_is_not_among_the_files_is_refused(tmp_path, failing):
 @pytest.mark.usefixtures("presets_as_they_are")
 def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run):
     """With models in folders, as objects cannot be shared; through the command line."""
-    rows = [{**asdict(row), "human": rating} for row, rating in zip(TALK.rows, RATED, strict=True)]
+    rows = [
+        {**asdict(row), "prediction": row.candidate, "human": rating}
+        for row, rating in zip(TALK.rows, RATED, strict=True)
+    ]
     named = {**named_models, "variant": "fast", "support_weight": 0, "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)

@@ -314,14 +314,14 @@ def test_training_and_scoring_by_commands(tmp_path, command):
     assert command(*contrastive, "--out", other, "--from", ls).out
     pretrain = ["train", texts, "--objective=pretrain", "--pairs=30", "--epochs=1"]
     assert f"{warm}: encoder:" in command(*pretrain, "--out", warm).out
-    row = {"candidate": "boats", "context": "the river"}
-    unrated = jsonl.write(tmp_path / "unrated.jsonl", [row, {**row, "candidate": " "}])
+    row = {"prediction": "boats", "context": "the river"}
+    unrated = jsonl.write(tmp_path / "unrated.jsonl", [row, {**row, "prediction": " "}])
     printed = command("score", ls, unrated, "--no-references")
     assert printed.err == ""
     scored, blank = map(json.loads, printed.out.splitlines())
     assert (scored["terms"].keys(), scored["row"]) == ({"semantic", "linguistic"}, 0)
     assert blank == {"file": str(unrated), "row": 1, "score": 0, "terms": {}}
-    with pytest.raises(ValueError, match=r"column 'references' is missing"):
+    with pytest.raises(ValueError, match=r"column 'reference' is missing"):
         command("score", warm, unrated)
 
 
@@ -330,7 +330,7 @@ def test_training_and_scoring_by_commands(tmp_path, command):
 def test_a_trained_encoder_scores_the_same_in_another_process(named_models, tmp_path, command):
     data = rated(count=40)
     lines = [
-        {**asdict(row), "human": rating, "group": group}
+        {**asdict(row), "prediction": row.candidate, "human": rating, "group": group}
         for row, rating, group in zip(data.rows, data.ratings, data.groups, strict=True)
     ]
     file, head = jsonl.write(tmp_path / "rated.jsonl", lines), tmp_path / "head"

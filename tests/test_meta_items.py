@@ -4,7 +4,7 @@ import jsonl
 import pytest
 
 from mars_score.data.reading import read_rows
-from mars_score.meta.sets import RatedColumns, read_rated_set, read_rated_sets
+from mars_score.meta.sets import read_rated_set, read_rated_sets
 from mars_score.rows import Row
 
 
@@ -14,8 +14,8 @@ def row(number=0, **changes):
         "group": f"g{number // 2}",
         "system": f"s{number % 2}",
         "context": f"context {number // 2}",
-        "references": [f"reference {number // 2}"],
-        "candidate": f" candidate {number} ",
+        "reference": [f"reference {number // 2}"],
+        "prediction": f" candidate {number} ",
         "human": number / 2,
     }
     return {name: value for name, value in {**plain, **changes}.items() if value is not ...}
@@ -42,7 +42,8 @@ def test_reads_items_in_the_order_of_the_file(write):
 
 
 def test_columns_may_have_other_names_and_missing_labels_are_said(write):
-    names = RatedColumns("output", "target", "source", "score", "doc", "by")
+    names = {"prediction": "output", "reference": "target", "context": "source"}
+    names |= {"rating": "score", "group": "doc", "system": "by"}
     rows = [{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}]
     data = read_rated_set(write(rows), names)
     assert (data.rows, data.ratings) == ([Row("a", ("b",), "c")], [3.0])
@@ -71,19 +72,19 @@ def test_single_ratings_are_one_list_or_one_by_aspect(write, tmp_path):
     ]
     assert single == [{"rating": ["1.0", "nan", "2.5"]}, {}, {"fluency": ["4.0", "5.0"]}]
     assert read_rated_set(write([row(0), row(1, individual=None)])).single_ratings == []
-    (tmp_path / "cells.csv").write_text("candidate,references,context,human,individual\na,b,c,3,x\n")
+    (tmp_path / "cells.csv").write_text("prediction,reference,context,human,individual\na,b,c,3,x\n")
     data = read_rated_set(tmp_path / "cells.csv")
     assert data.single_ratings == []
     assert "column 'individual' is not read" in data.notices[-1]
     with pytest.raises(ValueError, match=r"cells.csv:2: column 'human' cannot be read: cells cannot hold lists"):
-        read_rated_set(tmp_path / "cells.csv", RatedColumns(single="human"))
+        read_rated_set(tmp_path / "cells.csv", {"single": "human"})
 
 
 def test_columns_may_be_fields_of_objects(write):
     names = {"rating": "human", "group": "group", "system": "system", "id": "id", "single": "individual"}
     rows = [row(number, individual=[number, 1]) for number in range(3)]
     nested = [{**item, "m": {name: item.pop(name) for name in names.values()}} for item in map(dict, rows)]
-    columns = RatedColumns(**{field: f"m.{name}" for field, name in names.items()})
+    columns = {field: f"m.{name}" for field, name in names.items()}
     assert read_rated_set(write(nested), columns) == read_rated_set(write(rows))
 
 
@@ -92,14 +93,14 @@ def test_columns_may_be_fields_of_objects(write):
 def test_a_column_that_is_named_must_be_there(write, field, name):
     path = write([row(0, m={"human": 1}), row(1)])
     with pytest.raises(ValueError, match=rf"rated.jsonl:1: column '{name}' is missing"):
-        read_rated_set(path, RatedColumns(**{field: name}))
+        read_rated_set(path, {field: name})
 
 
 def test_cells_are_told_by_the_file_not_by_its_name(tmp_path):
     path = tmp_path / "rated.txt"
-    path.write_text("candidate,references,context,human\na,b,c,3\nd,b,c,\n")
+    path.write_text("prediction,reference,context,human\na,b,c,3\nd,b,c,\n")
     assert read_rated_set(path).ratings == [3.0]
-    path.write_text("candidate,references,context,human\na,b,c,3\nd,b,c,1_0\n")
+    path.write_text("prediction,reference,context,human\na,b,c,3\nd,b,c,1_0\n")
     with pytest.raises(ValueError, match=r"rated.txt:3: column 'human' must be a finite number.*'1_0'"):
         read_rated_set(path)
 
@@ -108,7 +109,7 @@ def test_cells_are_told_by_the_file_not_by_its_name(tmp_path):
 @pytest.mark.parametrize("cell", ["", " "])
 def test_a_label_is_not_blank(tmp_path, column, cell):
     path = tmp_path / "rated.csv"
-    path.write_text(f"candidate,references,context,human,{column}\na,b,c,3,x\nd,e,f,1,{cell}\n")
+    path.write_text(f"prediction,reference,context,human,{column}\na,b,c,3,x\nd,e,f,1,{cell}\n")
     with pytest.raises(ValueError, match=rf"rated.csv:3: column '{column}' is blank"):
         read_rated_set(path)
 
@@ -122,8 +123,8 @@ def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
     path = write([{"what": "", **item} for item in rows])
     assert tasks() == ["text", "dialogue", "data", "text"]
     assert tasks(task="dialogue") == ["dialogue"] * 4
-    assert tasks(RatedColumns(task="what")) == ["text", "dialogue", "data", "data"]
-    assert tasks(RatedColumns(task="what"), "dialogue") == ["dialogue"] * 3 + ["data"]
+    assert tasks({"task": "what"}) == ["text", "dialogue", "data", "data"]
+    assert tasks({"task": "what"}, "dialogue") == ["dialogue"] * 3 + ["data"]
     assert [data.rows[0].task for data in read_rated_sets([path], tasks={"rated": "data"})] == ["data"]
     for wrong in ({"rated": "table"}, {"other": "data"}):
         with pytest.raises(ValueError, match=r"unknown (task|data set) .*choose among"):
@@ -133,19 +134,19 @@ def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([row(0), row(1, candidate=...)], r":2: column 'candidate' is missing .*add it or name"),
-        ([row(0), row(1, references=[])], r":2: column 'references' is an empty list"),
+        ([row(0), row(1, prediction=...)], r":2: column 'prediction' is missing .*add it or name"),
+        ([row(0), row(1, reference=[])], r":2: column 'reference' is an empty list"),
         ([row(0), row(1, human="4")], r":2: column 'human' must be a finite number.*'4'"),
         ([row(0), row(1, human=True)], r":2: column 'human' must be a finite number"),
         ([row(0), row(1, human=float("inf"))], r":2: column 'human' must be a finite number"),
-        ([row(0, human=...)], r"column 'human' is missing.*add the ratings"),
+        ([row(0, human=...)], r"column 'human' is missing.*add it or name another"),
         ([row(0, human=None)], r"no item has a rating in column 'human'"),
         ([row(0), row(1, group=None)], r":2: column 'group' must be a string or an integer"),
         ([row(0, group=1), row(1, group="1")], r":2: column 'group' holds a string, but .*:1: .* an integer"),
         ([row(0), row(1, system=1)], r":2: column 'system' holds an integer, but .*:1: .* a string"),
         ([row(0), row(1, individual="4")], r":2: column 'individual' must hold a list"),
         ([row(0), row(1, individual={"fluency": [4, "5"]})], r":2: column 'individual' must hold a list"),
-        ([row(0), row(1, system=...)], r":2: column 'system' is missing.*give every row one"),
+        ([row(0), row(1, system=...)], r":2: column 'system' is missing.*add it or name another"),
     ],
 )
 def test_faults_name_line_and_column(write, rows, message):
@@ -196,6 +197,8 @@ def test_names_of_labels_may_be_plural(write, field):
     ]
     assert read_rated_set(write(plural)) == read_rated_set(write(list(map(row, range(3)))))
     both = [{**item, f"{field}s": "x"} for item in map(row, range(3))]
-    with pytest.raises(ValueError, match=rf"columns '{field}' and '{field}s'; name one with --{field}-column"):
+    with pytest.raises(
+        ValueError, match=rf"columns '{field}' and '{field}s' could both hold the {field}s; .* name it$"
+    ):
         read_rated_set(write(both))
-    assert read_rated_set(write(both), RatedColumns(**{field: field})).ids == ["item-0", "item-1", "item-2"]
+    assert read_rated_set(write(both), {field: field}).ids == ["item-0", "item-1", "item-2"]

@@ -314,9 +314,9 @@ def read_file(path, *options):
 
 @pytest.fixture
 def table_rows(monkeypatch):
-    """Makes the rows of a table as ``MarsScorer.score`` does."""
+    """Makes the rows of a table as ``MarsScorer.score_table`` does."""
     monkeypatch.setattr(MarsScorer, "score_rows", lambda self, rows, numbers=None, *, explain=False: rows)
-    return lambda table, columns=None, **settings: MarsScorer(**settings).score(table, columns=columns)
+    return lambda table, columns=None, **settings: MarsScorer(**settings).score_table(table, columns=columns)
 
 
 def check_row(row, case):
@@ -438,9 +438,9 @@ def test_an_argument_has_no_name_that_says_passages():
 def test_columns_that_could_both_be_meant_are_named(tmp_path, table_rows, names):
     row = {**ROW, **{name: [FIRST] for name in names}}
     path = jsonl.write(tmp_path / "rows.jsonl", [row])
-    with pytest.raises(ValueError, match=r"could (both|all) hold the contexts; .*--context-column"):
+    with pytest.raises(ValueError, match=r"rows.jsonl:1: columns .* could (both|all) hold the contexts; "):
         read_file(path)
-    with pytest.raises(ValueError, match=r"(could all hold|several columns could be).*context'"):
+    with pytest.raises(ValueError, match=r"could (both|all) hold the contexts; .*: columns=\{'context': ...\}"):
         table_rows([row])
     assert read_file(path, "--context-column", names[0])[0][0].task == "summary"
 

@@ -135,7 +135,7 @@ def test_ray(presets_as_they_are, tmp_path, monkeypatch, capsys):
     finally:
         ray.shutdown()
     scored = ast.literal_eval(capsys.readouterr().out.splitlines()[-1])
-    expected = names["Score"]().scorer.score(rows).scores
+    expected = names["Score"]().scorer.score_table(rows).scores
     assert {row["prediction"]: row["mars"] for row in scored} == pytest.approx(
         {row["prediction"]: score for row, score in zip(rows, expected, strict=True)}, abs=1e-6
     )

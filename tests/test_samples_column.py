@@ -74,7 +74,7 @@ def of_evaluate(tmp_path):
 
 
 def of_frame(tmp_path):
-    return mars_score.score(table(SAMPLES), columns={"samples": "texts"}, variant="fast").scores
+    return mars_score.score_table(table(SAMPLES), columns={"samples": "texts"}, variant="fast").scores
 
 
 def of_stream(tmp_path):

@@ -199,7 +199,7 @@ def test_a_report_shows_hostile_names_and_texts_as_text(tmp_path):
 
     rows = [row(number) for number in range(12)]
     for values in rows:
-        values |= {"system": HOSTILE, "candidate": values["candidate"] + HOSTILE, "context": HOSTILE}
+        values |= {"system": HOSTILE, "prediction": values["prediction"] + HOSTILE, "context": HOSTILE}
     file = tmp_path / "<script>alert(3)<.jsonl"
     jsonl.write(file, rows)
     report = tmp_path / "report"

@@ -365,12 +365,11 @@ def test_lists_of_tokens_are_noticed(score):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_tasks_beside_a_table_count_and_are_not_given_twice(tiny_mini):
+def test_a_column_of_tasks_counts_if_it_is_named(tiny_mini):
     scorer = MarsScorer(**tiny_mini, variant="fast", store=False)
     table = [{"prediction": ANSWER, "reference": REFERENCE, "context": CONTEXT, "kind": "data"}]
-    by_column = scorer.score(table, columns={"task": "kind"})
+    by_column = scorer.score_table(table, columns={"task": "kind"})
     assert [row.task for row in by_column.rows] == ["data"]
-    assert scorer.score(table, tasks=["data"]).row_scores == by_column.row_scores
-    assert [row.task for row in scorer.score(table).rows] == ["text"]
-    with pytest.raises(TypeError, match="tasks"):
-        scorer.score(table, tasks=["text"], columns={"task": "kind"})
+    alone = scorer.score([ANSWER], [REFERENCE], [CONTEXT], tasks=["data"])
+    assert alone.row_scores == by_column.row_scores
+    assert [row.task for row in scorer.score_table(table).rows] == ["text"]

@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mars_score.cli import compare_command, meta_command, score_command, store_command, train_command
+from mars_score.cli.arguments import column_options
 from mars_score.cli.project import with_project_options
-from mars_score.errors import ModelUnavailableError, WorkerError
+from mars_score.errors import ColumnError, ModelUnavailableError, WorkerError
 from mars_score.models.running import set_passive_omp_wait
 from mars_score.progress import hide_library_output
 from mars_score.text import one_line
@@ -91,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), 1)
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
+    except ColumnError as error:
+        return _fail(f"{error}{column_options(error, args)}", 2)
     except (ValueError, TypeError) as error:
         return _fail(str(error), 2)
     return int(code)

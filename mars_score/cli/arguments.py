@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from mars_score.data.columns import Columns
-from mars_score.meta.sets import DEFAULT_NAMES, RatedColumns
+from mars_score.data.columns import NAMES, Columns
+from mars_score.errors import ColumnError
+from mars_score.meta.sets import RATED_COLUMNS
 from mars_score.options import Option, options_of
 from mars_score.presets import DEFAULT_PRESETS, PRESETS
 from mars_score.settings import GROUPS, SETTING_NAMES
@@ -21,6 +22,16 @@ OUT = (
     "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
     "output as JSONL"
 )
+
+_SAMPLES = "column of texts that others than the scored system wrote for the context: one, or a list"
+_TASK = "column with the task of each row (see --task); an empty cell: as --task says"
+_OF_RATED = {
+    "rating": "the ratings",
+    "group": "labels of what was rated together",
+    "system": "labels of the systems that wrote the candidates",
+    "id": "labels of the items",
+    "single": "each rater's ratings, in lists",
+}
 
 
 # Columns
@@ -40,45 +51,63 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
     """Add the names of a file's columns and, for a file with candidates, the options that go with these."""
     group = parser.add_argument_group("columns")
     for column in columns:
-        text = f"column of the {column}s (default: {column})"
-        group.add_argument(f"--{column}-column", metavar="NAME", help=text)
+        _add_column(group, column, f"column of the {column}s (default: {column})")
     if "prediction" in columns:
-        text = "column of texts that others than the scored system wrote for the context: one, or a list"
-        group.add_argument("--samples-column", metavar="NAME", help=text)
-        text = "column with the task of each row (see --task); an empty cell: as --task says"
-        group.add_argument("--task-column", metavar="NAME", help=text)
+        _add_column(group, "samples", _SAMPLES)
+        _add_column(group, "task", _TASK)
         text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
         group.add_argument("--no-references", action="store_true", help=text)
 
 
+def _add_column(group: Any, column: str, text: str) -> None:
+    group.add_argument(f"--{column}-column", metavar="NAME", help=text)
+
+
 def input_columns(args: argparse.Namespace) -> Columns:
     """Return the columns that the options name."""
-    fields = ("reference", "context", "prediction", "samples", "task")
-    names = {field: getattr(args, f"{field}_column") for field in fields if hasattr(args, f"{field}_column")}
-    unnamed = frozenset(field for field in fields[:3] if field in names and names[field] is None)
-    names |= {field: field for field in unnamed}
+    names: dict[str, str | None] = {**_named(args, NAMES)}
+    if not hasattr(args, "prediction_column"):
+        names["prediction"] = None
     if getattr(args, "no_references", False):
         names["reference"] = None
     if not getattr(args, "use_context", True):
         names["context"] = None
-    return Columns(**names, unnamed=unnamed)
+    return Columns.named(names)
+
+
+def _named(args: argparse.Namespace, holds: Iterable[str]) -> dict[str, str]:
+    """Return the names of columns that the options give, by what the columns hold."""
+    names = {one: getattr(args, f"{one}_column", None) for one in holds}
+    return {one: name for one, name in names.items() if name}
+
+
+def column_options(error: ColumnError, args: argparse.Namespace) -> str:
+    """Return how a command names the columns of an error, or does without, to be added to its message."""
+    options = [f"--{one}-column" if hasattr(args, f"{one}_column") else f"--{one}" for one in error.holds]
+    text = f" with {', '.join(options)}" if options else ""
+    if error.holds == ("reference",) and hasattr(args, "no_references"):
+        text += ", or pass --no-references to score all rows without"
+    if error.holds == ("context",) and not hasattr(args, "rating_column"):
+        text += ", or pass --no-use-context"
+    return text
 
 
 def add_rated_options(parser: argparse.ArgumentParser) -> None:
     """Add the columns of a file of rated candidates, and the data sets that compare within groups only."""
     group = parser.add_argument_group("columns")
-    for column in dataclasses.fields(RatedColumns):
-        text = f"column of the {column.name} (default: {column.default or DEFAULT_NAMES.get(column.name, 'none')})"
-        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
-        group.add_argument(*names, metavar="NAME", default=column.default, help=text)
+    for column in ("prediction", "reference", "context"):
+        _add_column(group, column, f"column of the {column}s (default: {column})")
+    _add_column(group, "samples", _SAMPLES)
+    _add_column(group, "task", _TASK)
+    for column, default in RATED_COLUMNS.items():
+        _add_column(group, column, f"column of {_OF_RATED[column]} (default: {default})")
     text = "data sets (named after their files) whose ratings compare within a group only"
     group.add_argument("--within-groups", type=split_names, default=[], metavar="SET,...", help=text)
 
 
-def rated_columns(args: argparse.Namespace) -> RatedColumns:
+def rated_columns(args: argparse.Namespace) -> dict[str, str]:
     """Return the columns that the options name."""
-    names = [column.name for column in dataclasses.fields(RatedColumns)]
-    return RatedColumns(**{name: getattr(args, f"{name}_column") for name in names})
+    return _named(args, (*NAMES, *RATED_COLUMNS))
 
 
 @contextmanager
@@ -108,7 +137,8 @@ def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
         try:
             yield rename
         except (ValueError, TypeError) as error:
-            raise type(error)(rename(str(error))) from None
+            error.args = (rename(str(error)),)
+            raise
 
 
 # Numbers and names

@@ -96,7 +96,7 @@ def _rank(
     groups = None
     if args.group_column:
         first = next(iter(files.values()))
-        groups = first.labels(args.group_column, remedy="add it or name another with --group-column")
+        groups = first.labels(args.group_column, "group")
     has_samples = bool(args.samples_column or args.samples_from_others)
     with progress_bars(quiet=args.quiet) as progress, scoring():  # The ranking has the notices, too.
         scorer = MarsScorer(**scorer_arguments(args), progress=progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from mars_score.cli.arguments import (
@@ -51,8 +52,8 @@ def _add_meta(commands: Any) -> None:
     add("--metrics", default=",".join(METRICS), metavar="A,B,...", help=text)
     add("--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash")
     add("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")
-    text = f"what the contexts of a data set are: {', '.join(TASKS)} (default: as their type says)"
-    add("--task", dest="tasks", action="extend", type=_tasks, default=[], metavar="SET=TASK,...", help=text)
+    text = f"what the contexts are, of all data sets or of one: {', '.join(TASKS)} (default: as their type says)"
+    add("--task", dest="tasks", action="extend", type=_tasks, default=[], metavar="[SET=]TASK,...", help=text)
     add("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests (1000)")
     add("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests (0)")
     add("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
@@ -62,11 +63,15 @@ def _add_meta(commands: Any) -> None:
 
 
 def _tasks(text: str) -> list[tuple[str, str]]:
-    """Split ``SET=TASK,...`` into pairs."""
-    pairs = [pair.rpartition("=")[::2] for pair in split_names(text)]
-    if not all(name and task for name, task in pairs):
-        raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
-    return pairs
+    """Split ``SET=TASK,...`` into pairs; a task alone, that of all sets, gets an empty name."""
+    return [pair.rpartition("=")[::2] for pair in split_names(text)]
+
+
+def _task_by_set(args: argparse.Namespace) -> dict[str, str]:
+    """Return the tasks of data sets by their names."""
+    tasks = dict(args.tasks)
+    task = tasks.pop("", None)
+    return tasks if task is None else {Path(path).stem: task for path in args.files} | tasks
 
 
 def _add_references(commands: Any) -> None:
@@ -88,7 +93,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
     metrics = parse_names(args.metrics)
     with scoring() as notices:
-        sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
+        sets = read_rated_sets(args.files, rated_columns(args), args.groups, _task_by_set(args))
     print_notices(notices)
     from mars_score.meta.evaluation import meta_evaluate
     from mars_score.meta.report import check_report, main_table, rater_lines, write_report
@@ -133,9 +138,9 @@ def _survey(args: argparse.Namespace) -> None:
         names.examples(file)  # Its errors name the line.
         survey = survey_references(
             MarsScorer(**scorer_arguments(args), progress=progress),
-            file.column(names.reference, remedy="") if names.reference else None,
-            file.column(names.context, remedy="") if names.context else None,
-            file.column(args.ratings, remedy="add the ratings or leave --ratings out") if args.ratings else None,
+            file.column(names.reference, "reference") if names.reference else None,
+            file.column(names.context, "context") if names.context else None,
+            file.column(args.ratings, "ratings") if args.ratings else None,
             PlaceInFile(file=file, names={"ratings": args.ratings or "ratings"}),
         )
     if args.best and names.reference:

@@ -254,7 +254,7 @@ def _column(name: str, value: Any) -> list[Any]:
     elif splits := splits_of(value):
         remedy = f'pass a column of one of its tables, such as data["{splits[0]}"]["{name}"]'
     elif isinstance(value, Mapping) or is_table(value):
-        remedy = f'pass one of its columns, such as data["{name}"]'
+        remedy = f'pass one of its columns, such as data["{name}"], or the table to MarsScorer.score_table'
     else:
         remedy = "pass a list"
     raise TypeError(f"{name} must be a list with one entry per row, got {type(value).__name__}; {remedy}")

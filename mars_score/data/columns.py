@@ -1,31 +1,51 @@
-"""The columns of a file as a command sees them: their names, their values, and the rows made of these."""
+"""The columns of a file or a table: their names, their values, and the rows made of these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mars_score.data.checking import check_examples, check_rows
 from mars_score.data.forms import Readings, UsualColumns, is_chat, usual_columns
-from mars_score.data.frames import CellKinds, get_field, is_missing, unnested, value_of_cell, with_field
+from mars_score.data.frames import (
+    CellKinds,
+    entries_of,
+    get_field,
+    head_of,
+    in_memory,
+    is_missing,
+    is_table,
+    splits_of,
+    unnested,
+    value_of_cell,
+    with_field,
+)
 from mars_score.data.names import find_question, usual_titles
-from mars_score.errors import Place
+from mars_score.errors import ColumnError, Place, brief
+from mars_score.options import unknown_name
 from mars_score.rows import Example, Row
 from mars_score.text import is_blank
 
+NAMES = ("prediction", "reference", "context", "samples", "task")  # what columns hold
+_DEFAULT = NAMES[:3]  # the columns that are used also if the user does not name them
+_SINGULARS = ("prediction", "reference", "context", "sample", "task", "group", "system", "id")
 _MISSING = object()
+
+
+# Rows
 
 
 @dataclass(frozen=True)
 class RecordFile:
-    """The rows of a file, or some of them in sequence.
+    """The rows of a file or a table in memory, or some of them in sequence.
 
     Attributes:
-        path: names the file in errors.
+        path: names the file in errors; "" for a table.
         rows: a dict for each row.
-        numbers: the number of lines before each row; 1 for the first row of a CSV file.
-        in_cells: whether the rows are from a CSV or TSV file, so that all values are texts.
+        numbers: the number of lines before each row, 1 for the first row of a CSV file; in a table, of rows.
+        in_cells: whether a text may be a list or an object that was written as a text: in CSV and TSV files, of
+            which all values are texts, and in tables.
         is_unquoted: whether they are from a TSV file with quotes as in CSV, which were taken off.
     """
 
@@ -34,6 +54,15 @@ class RecordFile:
     numbers: Sequence[int]
     in_cells: bool = False
     is_unquoted: bool = False
+
+    @property
+    def titles(self) -> list[str]:
+        """Return the names of the columns of the first row."""
+        return list(self.rows[0])
+
+    def values(self, title: str) -> list[Any]:
+        """Return the values of a column, None in rows that lack it."""
+        return [row.get(title) for row in self.rows]
 
     def one_value_each(self, name: str) -> RecordFile:
         """Split each row with a list in a column into one row for each entry, with the same number.
@@ -45,39 +74,41 @@ class RecordFile:
         numbers: list[int] = []
         for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
             value = unnested(get_field(row, name))
-            value = [value] if is_chat(value) else value
-            if value == []:
+            entries = None if isinstance(value, str) or is_chat(value) else entries_of(value)
+            if entries == []:
                 raise ValueError(f"{self.cell(name, index)} is an empty list; fill it or leave the row out")
-            is_list = isinstance(value, list)
-            entries = [with_field(row, name, entry) for entry in value] if is_list else [row]
-            rows += entries
-            numbers += [number] * len(entries)
+            split = [row] if entries is None else [with_field(row, name, entry) for entry in entries]
+            rows += split
+            numbers += [number] * len(split)
         return RecordFile(self.path, rows, numbers, self.in_cells)
 
     def has(self, name: str) -> bool:
         """Tell whether any row has a column; names as for :meth:`column`."""
         return any(get_field(row, name, _MISSING) is not _MISSING for row in self.rows)
 
-    def column(self, name: str, *, remedy: str) -> list[Any]:
+    def lacks(self, name: str) -> bool:
+        """Tell whether the first row lacks a column; names as for :meth:`column`."""
+        return get_field(self.rows[0], name, _MISSING) is _MISSING
+
+    def column(self, name: str, holds: str) -> list[Any]:
         """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
 
         Raises:
-            ValueError: a row has no such column; the message ends with ``remedy``.
+            ColumnError: a row has no such column, which should hold what ``holds`` says.
         """
         values = [get_field(row, name, _MISSING) for row in self.rows]
-        for index, (row, value) in enumerate(zip(self.rows, values, strict=True)):
+        for index, value in enumerate(values):
             if value is _MISSING:
-                names = ", ".join(map(repr, row)) or "none"
-                raise ValueError(f"{self.cell(name, index)} is missing (columns here: {names}); {remedy}")
+                raise _missing(self.line(index), {holds: name}, self.rows[index])
         return values
 
-    def labels(self, name: str, *, remedy: str) -> list[str]:
+    def labels(self, name: str, holds: str) -> list[str]:
         """Return a column of labels, all strings or all integers, as strings; args as for :meth:`column`.
 
         Raises:
             ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
         """
-        values = self.column(name, remedy=remedy)
+        values = self.column(name, holds)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
                 raise ValueError(f"{self.cell(name, row)} must be a string or an integer, got {value!r:.60}")
@@ -90,17 +121,18 @@ class RecordFile:
         return [str(value) for value in values]
 
     def line(self, row: int) -> str:
-        """Return file and line of a row."""
-        return f"{self.path}:{self.numbers[row] + 1}"
+        """Return file and line of a row, or its number in a table."""
+        number = self.numbers[row]
+        return f"{self.path}:{number + 1}" if self.path else f"row {number}"
 
     def cell(self, name: str, row: int) -> str:
-        """Return file, line and column of a value."""
+        """Return line and column of a value."""
         return f"{self.line(row)}: column {name!r}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceInFile(Place):
-    """Names a row by file, line and column."""
+    """Names a row by its line and column."""
 
     file: RecordFile
 
@@ -109,9 +141,106 @@ class PlaceInFile(Place):
         return self.file.cell(self.names.get(column, column), row)
 
 
+class Table:
+    """A table in memory, whose columns are read when they are asked for.
+
+    Args:
+        data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, or a dict of columns.
+
+    Raises:
+        ValueError: the data are several tables, or several columns have one name.
+    """
+
+    def __init__(self, data: Any) -> None:
+        if splits := splits_of(data):
+            fault = f"this {type(data).__name__} has several tables: {', '.join(map(repr, splits))}"
+            raise ValueError(f"{fault}; pass one of them, such as data[{splits[0]!r}]")
+        self._data = data
+        self.titles = list(
+            data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns
+        )
+        check_titles(self.titles)
+
+    def values(self, title: str) -> list[Any]:
+        """Return the values of a column.
+
+        Raises:
+            TypeError: it is no list.
+        """
+        values = entries_of(self._data[title])
+        if values is None:
+            fault = f"column {title!r} must be a list with one entry per row, got {brief(self._data[title])}"
+            raise TypeError(f"{fault}; for a single row pass a list of one")
+        return values
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is a column; ``doc.question`` is in the objects of a column ``doc``."""
+        return head_of(self.titles, name) is not None
+
+    def lacks(self, name: str) -> bool:
+        """Tell whether there is no such column."""
+        return not self.has(name)
+
+    def line(self, row: int) -> str:
+        """Return the number of a row."""
+        return f"row {row}"
+
+    def records(self, titles: Iterable[str]) -> RecordFile:
+        """Return the rows, with these columns alone.
+
+        Raises:
+            ValueError: there are no rows, or columns differ in length.
+        """
+        columns = {title: self.values(title) for title in titles}
+        lengths = {title: len(values) for title, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            sizes = ", ".join(f"{title!r} has {length}" for title, length in lengths.items())
+            raise ValueError(f"all columns need one entry for each row, but {sizes}; add or remove entries")
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        return _table_rows(rows)
+
+
+def read_table(data: Any, first: int = 0) -> RecordFile | Table:
+    """Return the rows of a table or of an iterable of dicts.
+
+    Args:
+        data: as for :class:`Table`; or dicts, one per row.
+        first: number of the first row of dicts in errors.
+
+    Raises:
+        TypeError: the data are no table, or a row is no dict.
+        ValueError: as for :class:`Table`; there are no rows.
+    """
+    data = in_memory(data)
+    if isinstance(data, Mapping) or is_table(data):
+        return Table(data)
+    rows = entries_of(data)
+    if rows is None:
+        raise TypeError(f"a table must be a frame, a dict of columns or a list of dicts, got {brief(data)}")
+    for number, row in enumerate(rows, first):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {number} must be a dict with a value for each column, got {brief(row)}")
+    return _table_rows([dict(row) for row in rows], first)
+
+
+def _table_rows(rows: Sequence[dict[str, Any]], first: int = 0) -> RecordFile:
+    if not rows:
+        raise ValueError("there is nothing to score: the table has no rows")
+    return RecordFile("", rows, range(first, first + len(rows)), in_cells=True)
+
+
+def check_titles(titles: Sequence[str], where: str = "") -> None:
+    """Raise ValueError if columns share a name, as a dict would keep only the last of them."""
+    if len(set(titles)) < len(titles):
+        raise ValueError(f"{where}several columns have one name, in {', '.join(map(repr, titles))}")
+
+
+# Columns
+
+
 @dataclass(frozen=True)
 class Columns:
-    """The names of a file's columns, or None for a column that it does not have.
+    """The names of the columns of a file or a table, or None for a column that it does not have.
 
     Attributes:
         reference: column of references, one or more per row; if None, candidates are scored by their contexts.
@@ -129,63 +258,62 @@ class Columns:
     task: str | None = None
     unnamed: frozenset[str] = frozenset()
 
+    @classmethod
+    def named(cls, names: Mapping[str, str | None]) -> Columns:
+        """Return the columns with the names that the user gave, and the default names of others.
+
+        Args:
+            names: by what a column holds, one of :data:`NAMES`; None for a column that is not used. Samples and
+                tasks have no default names.
+
+        Raises:
+            TypeError: an unknown key.
+        """
+        for name in names:
+            if name not in NAMES:
+                raise unknown_name("column", name, NAMES)
+        unnamed = frozenset(name for name in _DEFAULT if name not in names)
+        return cls(**{**{name: name for name in unnamed}, **names}, unnamed=unnamed)
+
     @property
     def names(self) -> dict[str, str]:
         """Return the names of the columns by what they hold, such as "reference"."""
-        fields = ("reference", "context", "prediction", "samples", "task")
-        return {field: name for field in fields if (name := getattr(self, field))}
+        return {holds: name for holds in NAMES if (name := getattr(self, holds))}
 
-    def rows(
-        self,
-        file: RecordFile,
-        *,
-        task: str | None = None,
-        required: bool = False,
-        readings: Readings | None = None,
-    ) -> list[Row]:
+    def rows(self, file: RecordFile, *, task: str | None = None, readings: Readings | None = None) -> list[Row]:
         """Check the columns of a file, candidates included, and return its rows.
 
         Args:
             file: a file, or some rows of it.
             task: of rows that have none in the file; if None, it follows from the type of the context.
-            required: whether the command needs references and contexts, so that no remedy leaves them out.
             readings: counts what was read.
 
         Raises:
             TypeError, ValueError: a column is missing, or a value cannot be used; the line is named.
         """
-        return check_rows(**self._values(file, task, readings or Readings(), required=required), task=task)
+        return check_rows(**self._values(file, task, readings or Readings()), task=task)
 
     def examples(
-        self,
-        file: RecordFile,
-        *,
-        task: str | None = None,
-        required: bool = False,
-        readings: Readings | None = None,
+        self, file: RecordFile, *, task: str | None = None, readings: Readings | None = None
     ) -> list[Example]:
         """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
-        return check_examples(**self._values(file, task, readings or Readings(), required=required), task=task)
+        return check_examples(**self._values(file, task, readings or Readings()), task=task)
 
-    def _values(self, file: RecordFile, task: str | None, readings: Readings, *, required: bool) -> dict[str, Any]:
+    def _values(self, file: RecordFile, task: str | None, readings: Readings) -> dict[str, Any]:
         """Return the arguments of :func:`check_rows`."""
         file = self.parse_cells(file)
         present = self.found_in(file)
-        names = present.names
-        _check_present(names, file)
-        without = {} if required else {"context": ", or pass --no-use-context"}
-        if self.prediction and not required:
-            without["reference"] = ", or pass --no-references to score all rows without"
+        present.check_present(file)
         values: dict[str, Any] = {"references": None, "contexts": None}
         titles: dict[str, str] = {}
-        for field, name in names.items():
-            argument = f"{field.removesuffix('s')}s"
-            remedy = f"add it or name another with --{field}-column{without.get(field, '')}"
-            values[argument], titles[argument] = file.column(name, remedy=remedy), name
+        for holds, name in present.names.items():
+            argument = f"{holds.removesuffix('s')}s"
+            values[argument], titles[argument] = file.column(name, holds), name
         place = PlaceInFile(file=file, names=titles)
-        for field in ("context", "prediction"):
-            if field in names and names[field].removesuffix("s") != field:
-                readings.columns[field] = names[field]
+        for holds in ("context", "prediction"):
+            name = present.names.get(holds, holds)
+            if name.removesuffix("s") != holds:
+                readings.columns[holds] = name
         usual = usual_columns(
             UsualColumns(values.get("predictions"), values["contexts"]),
             (present.prediction, present.context),
@@ -200,42 +328,53 @@ class Columns:
         return {**values, "use_context": self.context is not None, "place": place, "readings": readings}
 
     def _questions(self, file: RecordFile) -> list[Any] | None:
-        """Return the questions of a file's rows, if it has a column of them that is used for nothing else."""
-        used = [name.partition(".")[0] for field, name in self.names.items() if field != "context"]
-        title = find_question(file.rows[0], used)
-        return None if title is None else [row.get(title) for row in file.rows]
+        """Return the questions of the rows, if there is a column of them."""
+        title = self._question_title(file)
+        return None if title is None else file.values(title)
 
-    def found_in(self, file: RecordFile) -> Columns:
-        """Return the columns under the names that they have in a file.
+    def _question_title(self, source: RecordFile | Table) -> str | None:
+        """Return the column of questions that is used for nothing else."""
+        used = [name.partition(".")[0] for holds, name in self.names.items() if holds != "context"]
+        title: str | None = find_question(source.titles, used)
+        return title
+
+    def found_in(self, source: RecordFile | Table) -> Columns:
+        """Return the columns under the names that they have in a file or a table.
 
         A default name may be in the plural. Without a column of contexts one is taken that is called as passages
         usually are; and without one of these, or of candidates, a chat.
 
         Raises:
-            ValueError: several columns could be meant, and the user named none.
+            ColumnError: several columns could be meant, and the user named none.
         """
-        present, names = file.rows[0], dict[str, Any]()
-        for field, name in self.names.items():
-            single = name.removesuffix("s")
-            if single not in ("reference", "context", "prediction", "candidate", "sample", "task"):
-                continue
-            other = f"{single}s" if name == single else single
-            matching = [title for title in (name, other) if title in present]
-            if len(matching) > 1 and field in self.unnamed:
-                fault = f"columns {matching[0]!r} and {matching[1]!r} could both hold the {field}s"
-                raise ValueError(f"{file.line(0)}: {fault}; rename one, or name it with --{field}-column")
-            if matching:
-                names[field] = matching[0]
-        unknown = [field for field in ("context", "prediction") if self._is_unknown(field, names)]
-        names |= _usual_names(unknown, file)
+        found = {
+            holds: find_title(source, name, holds, is_named=holds not in self.unnamed)
+            for holds, name in self.names.items()
+        }
+        names = {holds: title for holds, title in found.items() if title is not None}
+        unknown = [
+            holds for holds in ("context", "prediction") if holds in self.unnamed and found.get(holds, "") is None
+        ]
+        names |= _usual_names(unknown, source)
         return replace(self, **names, unnamed=self.unnamed - names.keys())
 
-    def _is_unknown(self, field: str, found: Mapping[str, str]) -> bool:
-        """Tell whether a column that counts has a default name, and was not found."""
-        return field in self.unnamed and getattr(self, field) is not None and field not in found
+    def check_present(self, source: RecordFile | Table) -> None:
+        """Raise one ColumnError that names all columns that a table, or the first row of a file, lacks."""
+        missing = {holds: name for holds, name in self.names.items() if source.lacks(name)}
+        if missing:
+            raise _missing(source.line(0), missing, source.titles)
+
+    def read(self, source: RecordFile | Table) -> RecordFile:
+        """Return the rows of a table with the columns that count; the columns are those :meth:`found_in` it."""
+        if isinstance(source, RecordFile):
+            return source
+        self.check_present(source)
+        heads = [head_of(source.titles, name) for name in self.names.values()]
+        used = dict.fromkeys([*heads, self._question_title(source)])
+        return source.records(title for title in used if title is not None)
 
     def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
-        """Turn cells of a CSV or TSV file that hold lists and objects into these; see :class:`CellKinds`.
+        """Turn cells that hold lists and objects written as texts into these; see :class:`CellKinds`.
 
         Args:
             file: a file, or some rows of it.
@@ -246,40 +385,69 @@ class Columns:
         """
         if not file.in_cells:
             return file
-        kinds, rows = kinds or CellKinds(), [dict(row) for row in file.rows]
+        kinds, rows = kinds or CellKinds(), list(file.rows)
         if file.is_unquoted:
             kinds.tell_of_quotes(file.path)
-        for field, name in self.found_in(file).names.items():
-            if name in rows[0] and field != "task":
-                remedy = "write the rows as JSON lines, where types are said"
-                values = kinds.parse(
-                    [row[name] for row in rows], field, PlaceInFile(file=file, names={field: name}), remedy
-                )
-                for row, value in zip(rows, values, strict=True):
-                    row[name] = value
+        names = self.found_in(file).names
+        place = PlaceInFile(file=file, names=names)
+        remedy = "write the rows as JSON lines, where types are said"
+        if not file.path:
+            remedy = "pass the columns one by one, as lists of texts"
+        for holds, name in names.items():
+            values = [get_field(row, name) for row in rows]
+            if holds == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
+                continue
+            parsed = kinds.parse(values, holds, place, remedy)
+            rows = [
+                row if value is text else with_field(row, name, value)
+                for row, text, value in zip(rows, values, parsed, strict=True)
+            ]
         return RecordFile(file.path, rows, file.numbers)
 
 
-def _usual_names(unknown: Sequence[str], file: RecordFile) -> dict[str, str]:
+def find_title(source: RecordFile | Table, name: str, holds: str, *, is_named: bool) -> str | None:
+    """Return the name of a column in a file or a table, which for a default name may have the other number.
+
+    Args:
+        source: the file or the table; columns of its first row come before those of others.
+        name: as the user gave it, or a default name.
+        holds: what the column holds.
+        is_named: whether the user gave the name.
+
+    Returns:
+        The name; None if there is no such column.
+
+    Raises:
+        ColumnError: both numbers are there, and the user named none.
+    """
+    single = name.removesuffix("s")
+    names = (name, single if name != single else f"{single}s") if single in _SINGULARS else (name,)
+    found = [title for title in names if title in source.titles] or [title for title in names if source.has(title)]
+    if len(found) > 1 and not is_named:
+        fault = f"columns {found[0]!r} and {found[1]!r} could both hold the {holds.removesuffix('s')}s"
+        raise ColumnError(f"{source.line(0)}: {fault}; rename one, or name it", [holds])
+    return found[0] if found else None
+
+
+def _usual_names(unknown: Sequence[str], source: RecordFile | Table) -> dict[str, str]:
     """Return the names of columns that are called as contexts or candidates are elsewhere."""
 
     def holds_list(title: str) -> bool:
-        values = (row.get(title) for row in file.rows)
-        value = next((value for value in values if not is_missing(value) and value != ""), None)
-        return isinstance(value_of_cell(value, "context") if isinstance(value, str) else value, list)
+        value = next((value for value in source.values(title) if not is_missing(value) and value != ""), None)
+        value = value_of_cell(value, "context") if isinstance(value, str) else value
+        return not isinstance(value, str) and entries_of(value) is not None
 
     try:
-        return usual_titles(unknown, list(file.rows[0]), holds_list, "name one with --context-column")
-    except ValueError as error:
-        raise ValueError(f"{file.line(0)}: {error}") from None
+        return usual_titles(unknown, source.titles, holds_list)
+    except ColumnError as error:
+        raise ColumnError(f"{source.line(0)}: {error}", error.holds) from None
 
 
-def _check_present(names: dict[str, str], file: RecordFile) -> None:
-    """Raise one ValueError that names all missing columns if the first row lacks several."""
-    first = file.rows[0]
-    missing = {field: name for field, name in names.items() if get_field(first, name, _MISSING) is _MISSING}
-    if len(missing) > 1:
-        lacking, present = (", ".join(map(repr, columns)) for columns in (missing.values(), first))
-        options = ", ".join(f"--{field}-column" for field in missing)
-        fault = f"columns {lacking} are missing (columns here: {present or 'none'})"
-        raise ValueError(f"{file.line(0)}: {fault}; name them with {options}")
+def _missing(where: str, names: Mapping[str, str], titles: Iterable[str]) -> ColumnError:
+    """Make the error for columns that are missing: their names by what they should hold."""
+    lacking, present = (", ".join(map(repr, columns)) for columns in (names.values(), titles))
+    are, remedy = ("column", "is"), "add it or name another"
+    if len(names) > 1:
+        are, remedy = ("columns", "are"), "name them"
+    fault = f"{are[0]} {lacking} {are[1]} missing (columns here: {present or 'none'})"
+    return ColumnError(f"{where}: {fault}; {remedy}", list(names))

@@ -1,42 +1,21 @@
-"""Columns of tables and of lists of rows: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
+"""Tables and values as Python, NumPy, pandas, polars, Arrow and datasets have them; fields of rows, and cells."""
 
 import ast
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
-from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from mars_score.data.names import find_question, usual_titles
 from mars_score.errors import Place, brief, warn
-from mars_score.options import unknown_name
 
-_OPTIONAL = ("samples", "task")  # columns that are used only if the user names them
-NAMES = ("prediction", "reference", "context", *_OPTIONAL)
-_MISSING = object()
 _LONGEST_LITERAL = 2**20  # characters of a cell that is parsed
 
 
 # Tables
 
 
-class TableColumns(NamedTuple):
-    """The columns of a table that count, None for one that is not used, and their titles by what they hold."""
-
-    predictions: Any
-    references: Any
-    contexts: Any
-    samples: Any
-    tasks: Any
-    titles: Mapping[str, Any]
-    questions: Sequence[Any] | None
-
-
 def in_memory(data: Any) -> Any:
-    """Return ``data``, with a stream of rows as a list and a lazy table as a computed one."""
-    if isinstance(data, Iterator):
-        first = list(islice(data, 1))
-        return [*first, *data] if first and isinstance(first[0], Mapping) else chain(first, data)
+    """Return ``data``, with a lazy table as a computed one, and a stream of rows as a list."""
     if is_table(data) and hasattr(data, "collect"):  # polars.LazyFrame
         return data.collect()
     if is_table(data) and not hasattr(data, "__len__"):  # datasets.IterableDataset
@@ -99,155 +78,6 @@ def plain_value(value: Any, name: str) -> Any:
     return value
 
 
-def is_tabular(data: Any) -> bool:
-    """Tell whether ``data`` is a table or a list of dicts, and not a column of texts."""
-    if isinstance(data, Mapping) or is_table(data):
-        return True
-    return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)
-
-
-def columns_of(
-    data: Any,
-    names: Mapping[str, str | None] | None = None,
-    *,
-    use_context: bool = True,
-    first: int = 0,
-    kinds: "CellKinds | None" = None,
-) -> TableColumns:
-    """Return the columns of a table.
-
-    Without a column of contexts one is taken that is called as passages usually are
-    (:mod:`mars_score.data.names`); and without one of these, or of candidates, a chat.
-
-    Args:
-        data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
-            of dicts, one per row.
-        names: the names of columns not called ``prediction``, ``reference`` and ``context`` (or in the plural),
-            such as ``{"reference": "answer"}``; ``"doc.answer"`` is in the dicts of a column ``doc``. A column
-            named None is not used. Samples and tasks have no default names: ``{"samples": "others", "task":
-            "kind"}``.
-        use_context: whether the contexts are used.
-        first: number of the first row in errors and warnings.
-        kinds: of the cells of the rows before these.
-
-    Raises:
-        TypeError: an unknown key of ``names``, a row that is no dict, or a column that is no list.
-        ValueError: a column is missing in some rows or in all; or some of its cells hold lists or objects written
-            as texts, and others texts.
-    """
-    named = {**(names or {}), **({} if use_context else {"context": None})}
-    columns, cells = _names_in(data, first), kinds or CellKinds()
-    titles = _titles_of(data, named, columns)
-
-    def column(name: str) -> list[Any] | None:
-        title = titles[name]
-        if title is None:
-            return None
-        is_exact = title != name or (name in named and title in columns)
-        title, values = _column(data, columns, name, (title,) if is_exact else (title, f"{title}s"), first)
-        titles[name] = title
-        if name == "task" or not all(isinstance(value, str) or is_missing(value) for value in values):
-            return values
-        place = Place(first, {name: f"column {title!r}"})
-        return cells.parse(values, name, place, "pass the columns one by one, as lists of texts")
-
-    found, question = list(map(column, NAMES)), None
-    if titles["context"] is not None:
-        question = find_question(columns, [title for name, title in titles.items() if name != "context"])
-    return TableColumns._make([*found, titles, None if question is None else _values(data, question)])
-
-
-def _titles_of(data: Any, names: Mapping[str, str | None], columns: Sequence[Any]) -> dict[str, Any]:
-    """Return the titles of the columns of a table by their names here."""
-    for name in names:
-        if name not in NAMES:
-            raise unknown_name("column", name, NAMES)
-    titles = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
-    unknown = [name for name in ("context", "prediction") if titles[name] == name and name not in names]
-    unknown = [name for name in unknown if name not in columns and f"{name}s" not in columns]
-    return titles | _usual_titles(unknown, columns, data)
-
-
-def _usual_titles(unknown: Sequence[str], columns: Sequence[Any], data: Any) -> dict[str, Any]:
-    """Return the titles of columns that are called as contexts or candidates are elsewhere."""
-
-    def holds_list(title: Any) -> bool:
-        value = next((value for value in _values(data, title) if not is_missing(value) and value != ""), None)
-        value = value_of_cell(value, "context") if isinstance(value, str) else value
-        return not isinstance(value, str) and entries_of(value) is not None
-
-    return usual_titles(unknown, columns, holds_list, "name one: columns={'context': ...}")
-
-
-def _values(data: Any, title: Any) -> list[Any]:
-    """Return the values of a column of a table, None where a dict of a list lacks it."""
-    if isinstance(data, Sequence):
-        return [row.get(title) for row in data]
-    return entries_of(data[title]) or []
-
-
-def _names_in(data: Any, first: int) -> list[Any]:
-    """Return the names of the columns of a table, or of those that any dict of a list has."""
-    if splits := splits_of(data):
-        shown = ", ".join(map(repr, splits))
-        fault = f"this {type(data).__name__} has several tables: {shown}"
-        raise ValueError(f"{fault}; pass one of them, such as data[{splits[0]!r}]")
-    if not isinstance(data, Sequence):
-        return list(data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns)
-    for number, row in enumerate(data, first):
-        if not isinstance(row, Mapping):
-            raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
-    return list(dict.fromkeys(chain.from_iterable(data)))
-
-
-def _column(
-    data: Any, columns: Sequence[Any], name: str, titles: Sequence[str], first: int
-) -> tuple[str, list[Any]]:
-    """Return the title and the values of the only column with one of these titles."""
-    matching = _matching(data, columns, titles, first)
-    if len(matching) != 1:
-        fault = f"several columns could be {titles[0]!r}" if matching else f"there is no column {titles[0]!r}"
-        shown = ", ".join(map(repr, columns)) or "none"
-        remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
-        remedy += " (None: score without references)" * (name == "reference")
-        raise ValueError(f"{fault} (columns here: {shown}); {remedy}")
-    title, column = matching[0]
-    values = entries_of(column)
-    if values is None:
-        fault = f"must be a list with one entry per row, got {brief(column)}"
-        raise TypeError(f"column {title!r} {fault}; for a single row pass a list of one")
-    return title, values
-
-
-def _matching(data: Any, columns: Sequence[Any], titles: Sequence[str], first: int) -> list[tuple[str, Any]]:
-    """Return the columns with one of these titles, which may be in the dicts of a column (``doc.question``)."""
-    if isinstance(data, Sequence):
-        return _matching_in_rows(data, titles, first)
-    matching = [(title, data[title]) for title in columns if title in titles]
-    for head in columns:
-        if not matching and isinstance(head, str) and titles[0].startswith(f"{head}."):
-            rows = [{head: fields} for fields in entries_of(data[head]) or []]
-            matching = _matching_in_rows(rows, titles[:1], first)
-    return matching
-
-
-def _matching_in_rows(
-    rows: Sequence[Mapping[Any, Any]], titles: Sequence[str], first: int
-) -> list[tuple[str, Any]]:
-    """Return the columns that all rows have; raise ValueError if only some rows have any."""
-    columns = {title: [get_field(row, title, _MISSING) for row in rows] for title in titles}
-    lacking = {
-        title: [number for number, value in enumerate(column, first) if value is _MISSING]
-        for title, column in columns.items()
-    }
-    complete = [(title, column) for title, column in columns.items() if not lacking[title]]
-    for title, numbers in lacking.items():
-        if not complete and len(numbers) < len(rows):
-            fault = f"row {numbers[0]} has no {title!r}, which others have"
-            raise ValueError(f"{fault}; add it or leave the row out")
-    return complete
-
-
 def entries_of(value: Any) -> list[Any] | None:
     """Return the entries of an ordered iterable as Python objects; None for strings, sets, tables and others."""
     if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
@@ -283,6 +113,12 @@ def with_field(row: Mapping[Any, Any], name: Any, value: Any) -> dict[Any, Any]:
     if isinstance(fields, (list, tuple)):
         return {**row, head: list(with_field(_by_index(fields), rest, value).values())}
     return {**row, head: with_field(fields, rest, value)}
+
+
+def head_of(titles: Iterable[Any], name: Any) -> Any:
+    """Return the column that a field, named as for :func:`get_field`, is in; None if there is none."""
+    row = dict.fromkeys(titles)
+    return name if name in row else _split_name(row, name)[0]
 
 
 def _split_name(row: Mapping[Any, Any], name: Any) -> tuple[Any, str]:

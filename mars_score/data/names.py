@@ -1,8 +1,10 @@
 """The usual names of columns and fields that hold passages, questions and chats, in whatever case and spelling."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from mars_score.errors import ColumnError
 
 _QUESTIONS = ("question", "userinput", "query", "input")  # the first that is there is taken
 _CHATS = ("messages", "conversation", "conversations")
@@ -35,25 +37,25 @@ def names_chat(title: Any) -> bool:
 
 
 def usual_titles(
-    unknown: Iterable[str], titles: Iterable[Any], holds_list: Callable[[Any], bool], remedy: str
-) -> dict[str, Any]:
+    unknown: Sequence[str], titles: Sequence[str], holds_list: Callable[[str], bool]
+) -> dict[str, str]:
     """Return the titles of contexts and candidates where these are passages that were retrieved, or chats.
 
     Args:
         unknown: of ``"context"`` and ``"prediction"`` those whose column is looked for.
         titles: of all columns.
         holds_list: tells whether a column holds lists.
-        remedy: how to name the column of the contexts.
 
     Raises:
-        ValueError: several columns could hold the contexts.
+        ColumnError: several columns could hold the contexts.
     """
     if not unknown:
         return {}
     chat = find_chat(titles, holds_list)
     passages = find_passages(titles, holds_list) if "context" in unknown else []
     if len(passages) > 1:
-        raise ValueError(f"columns {', '.join(map(repr, passages))} could all hold the contexts; {remedy}")
+        fault = f"columns {', '.join(map(repr, passages))} could all hold the contexts"
+        raise ColumnError(f"{fault}; name one", ["context"])
     usual = {"context": passages[0] if passages else chat, "prediction": chat}
     return {name: usual[name] for name in unknown if usual[name] is not None}
 

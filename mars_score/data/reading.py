@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
-from mars_score.data.columns import RecordFile
+from mars_score.data.columns import RecordFile, check_titles
 from mars_score.errors import warn
 
 # Bytes of a row. A longer line is no row, and its values would take many times as much memory.
@@ -397,7 +397,7 @@ def _cell_records(file: Any, name: str, delimiter: str, has_quotes: bool) -> Ite
         fault = f"the line {line!r} is meant for Excel alone"
         expected = {"\t": "tabs", ",": "commas", ";": "semicolons"}[delimiter]
         raise ValueError(f"{name}:1: {fault}; remove it, and write {expected} between cells")
-    _check_names(columns, f"{name}:1: ")
+    check_titles(columns, f"{name}:1: ")
     first_blank = 0
     for cells in rows:
         if not cells:
@@ -431,12 +431,6 @@ def _cells(lines: _Lines, delimiter: str, has_quotes: bool) -> Iterator[list[str
         raise ValueError(f"{lines.where}: {fault}; {_QUOTES}") from None
 
 
-def _check_names(columns: Sequence[str], where: str = "") -> None:
-    """Raise ValueError if columns share a name, as a dict would keep only the last of them."""
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"{where}several columns have one name, in {', '.join(map(repr, columns))}")
-
-
 # Parquet and saved data sets
 
 
@@ -451,7 +445,7 @@ def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
         leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
         texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING"]
         file = parquet.ParquetFile(opened, read_dictionary=texts)  # A text that is repeated is held once.
-        _check_names(file.schema_arrow.names)
+        check_titles(file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
             size = batch.num_rows if _decoded_bytes(batch.to_struct_array()) <= LONGEST_LINE else 1
             for part in (batch.slice(start, size) for start in range(0, batch.num_rows, size)):

@@ -13,33 +13,14 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.columns import Columns, RecordFile
+from mars_score.data.columns import NAMES, Columns, RecordFile, find_title
 from mars_score.data.frames import get_field
 from mars_score.data.reading import read_rows
+from mars_score.options import unknown_name
 from mars_score.rows import TASKS, Row
 
-
-@dataclass(frozen=True)
-class RatedColumns:
-    """The names of a file's columns; ``doc.question`` is in the objects of a column ``doc``.
-
-    A column named None has its name in :data:`DEFAULT_NAMES`, and the file may lack it unless it is the context;
-    samples and tasks are not read without a name.
-    """
-
-    candidate: str = "candidate"
-    reference: str = "references"
-    context: str | None = None
-    rating: str = "human"
-    group: str | None = None
-    system: str | None = None
-    id: str | None = None
-    samples: str | None = None
-    task: str | None = None
-    single: str | None = None
-
-
-DEFAULT_NAMES = {"context": "context", "group": "group", "system": "system", "id": "id", "single": "individual"}
+# The default names of columns by what they hold. A file may lack all of them but the ratings.
+RATED_COLUMNS = {"rating": "human", "group": "group", "system": "system", "id": "id", "single": "individual"}
 _NO_LISTS = "cells cannot hold lists of single ratings; write the rows as JSON lines"
 SingleRatings = Mapping[str, Sequence[float]]  # each rater's rating by aspect; NaN where there is none
 
@@ -85,7 +66,7 @@ class RatedSet:
 
 
 def read_rated_set(
-    path: str | os.PathLike[str], columns: RatedColumns | None = None, task: str | None = None
+    path: str | os.PathLike[str], columns: Mapping[str, str] | None = None, task: str | None = None
 ) -> RatedSet:
     """Read a file with one rated candidate per row; the set is named after the file.
 
@@ -94,23 +75,26 @@ def read_rated_set(
 
     Args:
         path: the file.
-        columns: the names of its columns.
+        columns: the names of its columns by what they hold, one of :data:`RATED_COLUMNS` or of those of
+            :meth:`mars_score.MarsScorer.score_table`; ``doc.question`` is in the objects of a column ``doc``.
         task: of items that have none in the file (one of :data:`mars_score.rows.TASKS`); if None, it follows from
             the type of the context.
 
     Raises:
         TypeError, ValueError: the file has a fault; line and column are named.
     """
-    columns = columns or RatedColumns()
+    columns = columns or {}
+    for name in columns:
+        if name not in (*NAMES, *RATED_COLUMNS):
+            raise unknown_name("column", name, (*NAMES, *RATED_COLUMNS))
     file = read_rows(path)
-    unnamed = frozenset() if columns.context else frozenset({"context"})
-    context = columns.context or DEFAULT_NAMES["context"]
-    names = Columns(columns.reference, context, columns.candidate, columns.samples, columns.task, unnamed)
-    rows = names.rows(file, task=task, required=True)
-    ratings = _ratings(file, columns.rating)
+    texts = {name: title for name, title in columns.items() if name in NAMES}
+    rows = Columns.named(texts).rows(file, task=task)
+    title = columns.get("rating", RATED_COLUMNS["rating"])
+    ratings = _ratings(file, title)
     rated = [not math.isnan(rating) for rating in ratings]
     if not any(rated):
-        raise ValueError(f"{file.path}: no item has a rating in column {columns.rating!r}")
+        raise ValueError(f"{file.path}: no item has a rating in column {title!r}")
     groups, systems = _labels(file, columns, "group"), _labels(file, columns, "system")
     whole = RatedSet(
         Path(path).stem,
@@ -120,32 +104,31 @@ def read_rated_set(
         systems or [""] * len(rows),
         _labels(file, columns, "id") or [str(number) for number in range(1, len(rows) + 1)],
         corpus=tuple(dict.fromkeys(text for row in rows for text in row.references)),
-        notices=tuple(_notices(file, columns, groups, systems, rated)),
-        single_ratings=_single_ratings(file, columns.single),
+        notices=tuple(_notices(file, groups, systems, rated)),
+        single_ratings=_single_ratings(file, columns.get("single")),
     )
     return whole.where(rated)
 
 
 def _notices(
     file: RecordFile,
-    columns: RatedColumns,
     groups: list[str] | None,
     systems: list[str] | None,
     rated: Sequence[bool],
 ) -> Iterator[str]:
     if groups is None:
-        yield f"no column {DEFAULT_NAMES['group']!r}: items with the same context and references are a group"
+        yield f"no column {RATED_COLUMNS['group']!r}: items with the same context and references are a group"
     if systems is None:
-        yield f"no column {DEFAULT_NAMES['system']!r}: all candidates count as one system's"
-    if file.in_cells and file.has(DEFAULT_NAMES["single"]):
-        yield f"column {DEFAULT_NAMES['single']!r} is not read: {_NO_LISTS}"
+        yield f"no column {RATED_COLUMNS['system']!r}: all candidates count as one system's"
+    if file.in_cells and file.has(RATED_COLUMNS["single"]):
+        yield f"column {RATED_COLUMNS['single']!r} is not read: {_NO_LISTS}"
     if not all(rated):
         yield f"{rated.count(False)} of {len(rated)} items have no rating and are left out"
 
 
 def read_rated_sets(
     paths: Sequence[str | os.PathLike[str]],
-    columns: RatedColumns | None = None,
+    columns: Mapping[str, str] | None = None,
     groups: int | None = None,
     tasks: Mapping[str, str] | None = None,
 ) -> list[RatedSet]:
@@ -153,7 +136,7 @@ def read_rated_sets(
 
     Args:
         paths: the files; the sets are named after them.
-        columns: names of their columns.
+        columns: as for :func:`read_rated_set`.
         groups: the number of groups to sample of each file; if None, all are kept.
         tasks: the task of a set's items, by name of the set; see :func:`read_rated_set`.
 
@@ -182,7 +165,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
 def _ratings(file: RecordFile, name: str) -> list[float]:
     """Return a column of ratings, with NaN for missing ones (None, or blank cells of CSV files)."""
     if not file.has(name):
-        file.column(name, remedy="add the ratings or name their column")
+        file.column(name, "rating")
     ratings: list[float] = []
     for index, row in enumerate(file.rows):
         value: Any = get_field(row, name)
@@ -202,12 +185,12 @@ def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
     """Return the single ratings of each item, or [] if no item has any; CSV files have none."""
     if name is not None:
         if not file.has(name):
-            file.column(name, remedy="add the single ratings or name their column")
+            file.column(name, "single")
         if file.in_cells:
             raise ValueError(f"{file.cell(name, 0)} cannot be read: {_NO_LISTS}, or name no such column")
     if file.in_cells:
         return []
-    name = name or DEFAULT_NAMES["single"]
+    name = name or RATED_COLUMNS["single"]
     singles: list[SingleRatings] = []
     for index, row in enumerate(file.rows):
         value: Any = get_field(row, name) or {}
@@ -225,20 +208,7 @@ def _single_ratings(file: RecordFile, name: str | None) -> list[SingleRatings]:
     return singles if any(singles) else []
 
 
-def _labels(file: RecordFile, columns: RatedColumns, field: str) -> list[str] | None:
+def _labels(file: RecordFile, columns: Mapping[str, str], holds: str) -> list[str] | None:
     """Return a column of labels, or None if the user has not named it and no row has it."""
-    name = getattr(columns, field) or _default_name(file, field)
-    return None if name is None else file.labels(name, remedy="give every row one")
-
-
-def _default_name(file: RecordFile, field: str) -> str | None:
-    """Return the name of a column that the user has not named, in the singular or the plural; None: there is none.
-
-    Raises:
-        ValueError: both are there.
-    """
-    single = DEFAULT_NAMES[field]
-    found = [name for name in (single, f"{single}s") if file.has(name)]
-    if len(found) > 1:
-        raise ValueError(f"{file.path} has columns {found[0]!r} and {found[1]!r}; name one with --{field}-column")
-    return found[0] if found else None
+    name = columns.get(holds) or find_title(file, RATED_COLUMNS[holds], holds, is_named=False)
+    return None if name is None else file.labels(name, holds)

@@ -8,7 +8,7 @@
 ``train`` learns ratings (``--objective ratings``, the default), the signals of synthetic pairs that are made of
 texts (``pretrain``, before ratings), or to prefer texts to their damaged versions (``contrastive``, LS_Score).
 ``score`` prints a line of JSON for each row and, where rows have ratings, Pearson's r with them on standard error.
-The rows of LS_Score need no references: ``score ls ROWS.jsonl --no-references --prediction-column prediction``.
+The rows of LS_Score need no references: ``score ls ROWS.jsonl --no-references``.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from research.learned_encoders.train_encoders import (
     train_on_ratings,
 )
 
-COLUMNS = {"prediction": "candidate", "reference": "references", "context": "context", "rating": "human"}
+COLUMNS = {"prediction": "prediction", "reference": "reference", "context": "context", "rating": "human"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -120,7 +120,7 @@ def score(args: argparse.Namespace, scorer: MarsScorer) -> None:
             }
             print(json.dumps(line))
         if file.has(args.rating_column):
-            cells = file.column(args.rating_column, remedy="give each row a rating or null")
+            cells = file.column(args.rating_column, "rating")
             ratings = np.array([math.nan if cell in (None, "") else float(cell) for cell in cells])
             rated = ~np.isnan(ratings)
             agreement = pearson(np.array(scores)[rated], ratings[rated])
