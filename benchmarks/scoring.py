@@ -15,9 +15,10 @@ from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.models.sources import locate
+from mars_score.settings import Variant
 
 # With the largest wanted ratio to `paper`.
-VARIANTS = {"fast": 2.0, "plus": 8.0}
+VARIANTS: dict[Variant, float] = {"fast": 2.0, "plus": 8.0}
 # With the largest wanted ratio to themselves without the NLI model.
 WITHOUT_NLI = {"fast": 2.5, "plus": 1.18}
 
@@ -41,9 +42,9 @@ def main() -> None:
         settings: dict[str, Any] = {"preset": args.preset, "store": store}
         scorers = {"paper": MarsScorer(variant="paper", planner="none", **settings)}
         settings["dtype"] = args.dtype
-        for name in VARIANTS:
-            scorers[name] = MarsScorer(variant=name, **settings)
-            scorers[f"{name} without NLI"] = MarsScorer(variant=name, entailment_model=None, **settings)
+        for variant in VARIANTS:
+            scorers[variant] = MarsScorer(variant=variant, **settings)
+            scorers[f"{variant} without NLI"] = MarsScorer(variant=variant, entailment_model=None, **settings)
         for name, scorer in scorers.items():
             progress(f"{args.pairs} references with variant {name}")
             scorer.score(*columns(texts))

@@ -1,13 +1,48 @@
-"""Write the table of all settings into docs/settings.md: ``python -m docs.settings``."""
+"""Write the table of all settings into docs/settings.md, and their types: ``python -m docs.settings``."""
 
+import inspect
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from mars_score import settings_dict
 from mars_score.cli.arguments import setting_groups
+from mars_score.options import Folder, TagWeights, Texts, options_of
 from mars_score.presets import PRESETS
+from mars_score.scorer import MarsScorer
+from mars_score.settings import GROUPS
 
 PAGE = Path(__file__).with_suffix(".md")
+TYPES = Path(str(settings_dict.__file__))
 START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
+_TAKEN: dict[Any, str] = {  # what is taken for settings that become something else
+    Folder: "str | os.PathLike[str] | None",
+    TagWeights: "Mapping[str, float]",
+    Texts: "str | os.PathLike[str] | Iterable[str] | None",
+}
+_TYPES = '''"""The types of the settings, for editors and type checkers; made by ``python -m docs.settings``."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict
+
+from mars_score.cache import Store
+from mars_score.progress import Progress
+
+
+class SettingsDict(TypedDict, total=False):
+    """The settings, by name."""
+
+    {settings}
+
+
+class ScorerDict(SettingsDict, total=False):
+    """The settings and the other arguments of :class:`mars_score.MarsScorer`, by name."""
+
+    {arguments}
+'''
 
 
 def render(page: str) -> str:
@@ -31,6 +66,34 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def types() -> str:
+    """Return the module of the types of settings."""
+    arguments = [*inspect.signature(MarsScorer).parameters.values()][:-1]
+    return _TYPES.format(
+        settings="\n    ".join(dict.fromkeys(_typed_settings())),
+        arguments="\n    ".join(f"{argument.name}: {argument.annotation}" for argument in arguments),
+    )
+
+
+def _typed_settings() -> Iterator[str]:
+    """Yield the name and the type of each setting; those of several variants more than once."""
+    for config in GROUPS.values():
+        hints = get_type_hints(config, include_extras=True)
+        yield from (f"{option.name}: {_type(hints[option.name])}" for option in options_of(config))
+
+
+def _type(kind: Any) -> str:
+    """Write the type of what is taken for a setting."""
+    if kind in (Any, NoneType):
+        return "Any" if kind is Any else "None"
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _TAKEN.get(kind) or _type(parts[0])
+    if origin in (Union, UnionType):
+        return " | ".join(map(_type, parts))
+    return f"Literal[{', '.join(map(json.dumps, parts))}]" if origin is Literal else str(kind.__name__)
+
+
 def _escaped(cell: str) -> str:
     return cell.replace("|", r"\|").replace("<", "&lt;")
 
@@ -41,3 +104,4 @@ def _code(value: Any) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    TYPES.write_text(types(), encoding="utf-8")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from mars_score.errors import brief
 from mars_score.explanation import Explanation
 from mars_score.metrics.plus import TERMS
 from mars_score.rows import Row, Term
 from mars_score.scorer import MarsScorer
+from mars_score.settings_dict import ScorerDict
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
@@ -50,7 +51,7 @@ def judge(
     *,
     threshold: float | None = None,
     allow_contradictions: bool = False,
-    **settings: Any,
+    **settings: Unpack[ScorerDict],
 ) -> JudgeResult:
     """Judge one output.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.checking import check_candidate_lists, check_examples, check_rows
@@ -27,6 +27,7 @@ from mars_score.progress import Progress, Reports
 from mars_score.results import MarsResult, count_notices
 from mars_score.rows import AugmentedReference, Example, Row, RowScore, weighted_sum
 from mars_score.settings import Settings, resolve_settings
+from mars_score.settings_dict import ScorerDict, SettingsDict
 from mars_score.signature import make_signature
 from mars_score.variants.paper_variant import PaperVariant
 from mars_score.variants.plus_variant import PlusVariant
@@ -70,9 +71,10 @@ class MarsScorer:
         device: str | None = None,
         store: Store = None,
         progress: Progress | bool | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsDict],
     ) -> None:
-        self.head_folder = read_head(settings["learned"]) if settings.get("learned") else None
+        learned = settings.get("learned")
+        self.head_folder = read_head(learned) if learned else None
         trained = self.head_folder.settings if self.head_folder else None
         self.settings: Settings = resolve_settings(preset, trained=trained, **settings)
         if self.head_folder:
@@ -338,7 +340,7 @@ def score(
     samples: Any = None,
     tasks: Any = None,
     explain: bool = False,
-    **settings: Any,
+    **settings: Unpack[ScorerDict],
 ) -> MarsResult:
     """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models given by name stay loaded."""
     scorer = MarsScorer(**settings)
@@ -346,7 +348,11 @@ def score(
 
 
 def score_table(
-    table: Any, *, columns: Mapping[str, str | None] | None = None, explain: bool = False, **settings: Any
+    table: Any,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    explain: bool = False,
+    **settings: Unpack[ScorerDict],
 ) -> MarsResult:
     """Score by :meth:`MarsScorer.score_table` of a new scorer; settings and models as for :func:`score`."""
     return MarsScorer(**settings).score_table(table, columns=columns, explain=explain)
@@ -357,7 +363,7 @@ def score_iter(
     *,
     columns: Mapping[str, str | None] | None = None,
     chunk_size: int = 64,
-    **settings: Any,
+    **settings: Unpack[ScorerDict],
 ) -> Iterator[dict[str, Any]]:
     """Score a stream of any length, ``chunk_size`` rows at a time.
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mars_score.models.sources import locate
 from mars_score.presets import PRESETS
@@ -40,7 +40,7 @@ def space_presets() -> tuple[str, ...]:
 
 CHOICES = space_presets()
 PRESET = CHOICES[0]
-VARIANT = "plus"
+VARIANT: Final = "plus"
 SCORER_SETTINGS = ("reference_aggregation", "use_context")  # of mars_score.settings
 DEFAULTS: dict[str, Any] = {
     "task": TASKS[0],

@@ -270,6 +270,7 @@ def test_named_commands_files_and_links_exist(page):
 def test_settings_presets_and_the_limit_of_the_store_are_those_of_the_code():
     page = PAGES["docs/settings.md"]
     assert settings.render(page) == page, "run python -m docs.settings"
+    assert settings.types() == settings.TYPES.read_text(encoding="utf-8"), "run python -m docs.settings"
     assert sorted(re.findall(r"^\| `(\w+)` \|", settings.table(), flags=re.MULTILINE)) == sorted(SETTING_NAMES)
     models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     section = models.split("\n## Presets\n")[1].split("\n\n")[1]
