@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from mars_score import settings_dict
 from mars_score.cli.arguments import setting_groups
-from mars_score.options import Folder, TagWeights, Texts, options_of
+from mars_score.options import Corpus, Folder, TagWeights, options_of
 from mars_score.presets import PRESETS
 from mars_score.scorer import MarsScorer
 from mars_score.settings import GROUPS
@@ -20,7 +20,7 @@ START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
 _TAKEN: dict[Any, str] = {  # what is taken for settings that become something else
     Folder: "str | os.PathLike[str] | None",
     TagWeights: "Mapping[str, float]",
-    Texts: "str | os.PathLike[str] | Iterable[str] | None",
+    Corpus: "str | os.PathLike[str] | Iterable[str] | None",
 }
 _TYPES = '''"""The types of the settings, for editors and type checkers; made by ``python -m docs.settings``."""
 

@@ -13,7 +13,7 @@ from mars_score.data.checking import check_candidates
 from mars_score.data.writing import plain
 from mars_score.errors import BY_INDEX, Notice, Notices, Place
 from mars_score.results import MarsResult
-from mars_score.rows import Row
+from mars_score.rows import Contexts, Row, Tasks, Texts
 from mars_score.scorer import MarsScorer
 from mars_score.signature import Signature
 from mars_score.stats.resampling import (
@@ -187,11 +187,11 @@ def _count_notices(result: MarsResult, names: Sequence[str], place: Place) -> li
 def rank_systems(
     scorer: MarsScorer,
     systems: Mapping[str, Any],
-    references: Any = None,
-    contexts: Any = None,
+    references: Texts | None = None,
+    contexts: Contexts | None = None,
     *,
-    samples: Any = None,
-    tasks: Any = None,
+    samples: Texts | None = None,
+    tasks: Tasks | None = None,
     groups: Labels | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,

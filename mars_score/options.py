@@ -150,7 +150,7 @@ def _model_pair(model: Any) -> Any:
 
 
 TagWeights = Annotated[dict[str, float], BeforeValidator(_tag_weights)]
-Texts = Annotated[tuple[str, ...] | None, BeforeValidator(_texts)]
+Corpus = Annotated[tuple[str, ...] | None, BeforeValidator(_texts)]
 Folder = Annotated[str | None, BeforeValidator(_path)]
 Encoder = Annotated[Any, BeforeValidator(_encoder)]
 ModelPair = Annotated[Any, BeforeValidator(_model_pair)]

@@ -11,6 +11,10 @@ from mars_score.text import PASSAGE_BREAK
 # What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
 # the candidate of a "summary" is to follow from its context.
 TASKS = ("text", "summary", "dialogue", "data")
+# What callers give, one entry per row: a text or several; a text, turns, messages, passages or a record.
+Texts = Iterable[str | Iterable[str | None] | None]
+Contexts = Iterable[str | Iterable[Any] | Mapping[str, Any] | None]
+Tasks = str | Iterable[str | None]  # or one for all rows
 UNLIKELY = -10.0  # nats per token at which fluency is 0: about a uniform guess among 22,000 tokens
 
 

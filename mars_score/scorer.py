@@ -25,7 +25,7 @@ from mars_score.models.calls import ModelCalls
 from mars_score.models.running import Runtime, check_device
 from mars_score.progress import Progress, Reports
 from mars_score.results import MarsResult, count_notices
-from mars_score.rows import AugmentedReference, Example, Row, RowScore, weighted_sum
+from mars_score.rows import AugmentedReference, Contexts, Example, Row, RowScore, Tasks, Texts, weighted_sum
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings_dict import ScorerDict, SettingsDict
 from mars_score.signature import make_signature
@@ -94,12 +94,12 @@ class MarsScorer:
 
     def score(
         self,
-        predictions: Any,
-        references: Any = None,
-        contexts: Any = None,
+        predictions: Texts,
+        references: Texts | None = None,
+        contexts: Contexts | None = None,
         *,
-        samples: Any = None,
-        tasks: Any = None,
+        samples: Texts | None = None,
+        tasks: Tasks | None = None,
         explain: bool = False,
     ) -> MarsResult:
         """Score candidates.
@@ -164,7 +164,12 @@ class MarsScorer:
         return self.score_rows(rows, numbers, explain=explain)
 
     def check_examples(
-        self, references: Any, contexts: Any, samples: Any = None, tasks: Any = None, **options: Any
+        self,
+        references: Texts | None,
+        contexts: Contexts | None,
+        samples: Texts | None = None,
+        tasks: Tasks | None = None,
+        **options: Any,
     ) -> list[Example]:
         """Check the columns of examples that candidates are to be scored by.
 
@@ -176,11 +181,11 @@ class MarsScorer:
 
     def check_rows(
         self,
-        predictions: Any,
-        references: Any,
-        contexts: Any,
-        samples: Any = None,
-        tasks: Any = None,
+        predictions: Texts,
+        references: Texts | None,
+        contexts: Contexts | None,
+        samples: Texts | None = None,
+        tasks: Tasks | None = None,
         *,
         place: Place = BY_INDEX,
     ) -> list[Row]:
@@ -251,7 +256,7 @@ class MarsScorer:
         """Explain the scores of rows; arguments as for :meth:`row_scores`."""
         return self._explain(rows, self.row_scores(rows, idf))
 
-    def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
+    def augment(self, references: Texts | None, contexts: Contexts | None = None) -> list[list[str]]:
         """Return the references of each row and their infills, for any metric, without repetitions.
 
         Args:
@@ -333,12 +338,12 @@ class MarsScorer:
 
 
 def score(
-    predictions: Any,
-    references: Any = None,
-    contexts: Any = None,
+    predictions: Texts,
+    references: Texts | None = None,
+    contexts: Contexts | None = None,
     *,
-    samples: Any = None,
-    tasks: Any = None,
+    samples: Texts | None = None,
+    tasks: Tasks | None = None,
     explain: bool = False,
     **settings: Unpack[ScorerDict],
 ) -> MarsResult:

@@ -20,7 +20,7 @@ from mars_score.data.forms import (
 )
 from mars_score.data.frames import entries_of, is_missing, is_table, plain_value, splits_of, unnested
 from mars_score.errors import BY_INDEX, Place, brief, warn
-from mars_score.rows import TASKS, Example, Row
+from mars_score.rows import TASKS, Contexts, Example, Row, Tasks, Texts
 from mars_score.text import PASSAGE_BREAK, is_blank, normalise
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
@@ -37,19 +37,19 @@ class Context(NamedTuple):
 # Columns
 
 
-def check_candidates(predictions: Any, *, place: Place = BY_INDEX) -> list[str]:
+def check_candidates(predictions: Texts, *, place: Place = BY_INDEX) -> list[str]:
     """Return the candidates, one string per row, without outer white space; they may be blank."""
     column = _column("predictions", predictions)
     return [checked_text(place.of("predictions", row), value) for row, value in enumerate(column)]
 
 
-def check_candidate_lists(predictions: Any, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
+def check_candidate_lists(predictions: Texts, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
     """Return the candidates of each row, which is a string or a list of strings."""
     column = list(map(unnested, _column("predictions", predictions)))
     return _lists("predictions", column, place, if_empty="give at least one candidate or leave the row out")
 
 
-def check_references(references: Any, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
+def check_references(references: Texts | None, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
     """Return the references of each row, which is a string or a list of strings; none may be blank.
 
     Missing ones within a list (None, NaN, ...) are left out.
@@ -64,7 +64,7 @@ def check_references(references: Any, *, place: Place = BY_INDEX) -> list[tuple[
     )
 
 
-def check_samples(samples: Any, rows: int = 0, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
+def check_samples(samples: Texts | None, rows: int = 0, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
     """Return the different samples of each row, which is a text, a list of texts, None, "" or an empty list.
 
     If ``samples`` is None, none of ``rows`` rows has any. A blank text within a list is a ValueError.
@@ -80,7 +80,7 @@ def check_samples(samples: Any, rows: int = 0, *, place: Place = BY_INDEX) -> li
     return [tuple(dict.fromkeys(texts)) for texts in lists]
 
 
-def check_tasks(tasks: Any, rows: int, *, place: Place = BY_INDEX) -> list[str]:
+def check_tasks(tasks: Tasks | None, rows: int, *, place: Place = BY_INDEX) -> list[str]:
     """Return the task of each row, one of :data:`mars_score.rows.TASKS`, or "" if it has none.
 
     If ``tasks`` is one name or None, that is the task of all ``rows`` rows.
@@ -98,7 +98,7 @@ def check_tasks(tasks: Any, rows: int, *, place: Place = BY_INDEX) -> list[str]:
 
 
 def check_contexts(
-    contexts: Any,
+    contexts: Contexts | None,
     rows: int = 0,
     *,
     use_context: bool = True,
@@ -132,10 +132,10 @@ def check_contexts(
 
 
 def check_examples(
-    references: Any,
-    contexts: Any,
-    samples: Any = None,
-    tasks: Any = None,
+    references: Texts | None,
+    contexts: Contexts | None,
+    samples: Texts | None = None,
+    tasks: Tasks | None = None,
     *,
     use_context: bool,
     task: str | None = None,
@@ -194,11 +194,11 @@ def check_examples(
 
 
 def check_rows(
-    predictions: Any,
-    references: Any,
-    contexts: Any,
-    samples: Any = None,
-    tasks: Any = None,
+    predictions: Texts,
+    references: Texts | None,
+    contexts: Contexts | None,
+    samples: Texts | None = None,
+    tasks: Tasks | None = None,
     *,
     place: Place = BY_INDEX,
     **options: Any,
@@ -209,7 +209,7 @@ def check_rows(
     return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
 
 
-def _contexts_alone(contexts: Any, place: Place, readings: Readings | None) -> list[Context]:
+def _contexts_alone(contexts: Contexts | None, place: Place, readings: Readings | None) -> list[Context]:
     """Check contexts that candidates are scored by without references."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")

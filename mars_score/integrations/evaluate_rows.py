@@ -17,7 +17,7 @@ from mars_score.errors import Place
 from mars_score.locks import ForkSafeLock
 from mars_score.models.loading import free_models
 from mars_score.results import MarsResult
-from mars_score.rows import Row
+from mars_score.rows import Contexts, Row, Tasks, Texts
 from mars_score.scorer import MarsScorer
 from mars_score.settings import Settings
 
@@ -108,11 +108,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
     def compute(
         self,
         *,
-        predictions: Any = None,
-        references: Any = None,
-        contexts: Any = None,
-        samples: Any = None,
-        tasks: Any = None,
+        predictions: Texts | None = None,
+        references: Texts | None = None,
+        contexts: Contexts | None = None,
+        samples: Texts | None = None,
+        tasks: Tasks | None = None,
         detailed: bool = False,
         explain: bool = False,
         **settings: Any,
@@ -142,11 +142,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
     def add_batch(
         self,
         *,
-        predictions: Any = None,
-        references: Any = None,
-        contexts: Any = None,
-        samples: Any = None,
-        tasks: Any = None,
+        predictions: Texts | None = None,
+        references: Texts | None = None,
+        contexts: Contexts | None = None,
+        samples: Texts | None = None,
+        tasks: Tasks | None = None,
     ) -> None:
         """Add rows, which a later ``compute()`` scores."""
         columns = {"predictions": predictions, "references": references, "contexts": contexts}
@@ -183,7 +183,9 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
 def _read(columns: Mapping[str, Any], settings: Settings, first: int = 0) -> _Batch:
     """Check the columns of rows; errors number the rows from ``first``."""
     lists = {name: entries_of(column) for name, column in columns.items()}
-    kept = {name: column if lists[name] is None else lists[name] for name, column in columns.items()}
+    kept: dict[str, Any] = {
+        name: column if lists[name] is None else lists[name] for name, column in columns.items()
+    }
     use_context, task = settings.use_context, settings.task
     rows = check_rows(**kept, use_context=use_context, task=task, place=Place(first))
     return _Batch(kept, first, rows, (use_context, task))

@@ -8,7 +8,7 @@ from mars_score.data.forms import with_question
 from mars_score.data.names import find_question, names_passages
 from mars_score.errors import Place
 from mars_score.judging import Gate, JudgeResult, judge_by
-from mars_score.rows import Example
+from mars_score.rows import Contexts, Example, Texts
 from mars_score.scorer import MarsScorer
 
 
@@ -66,7 +66,7 @@ class HarnessOptions(NamedTuple):
         reference = reference if self.use_references else None
         return judge_by(self.scorer, output, reference, context, gate or Gate())
 
-    def check(self, references: Any, contexts: Any, place: Place) -> list[Example]:
+    def check(self, references: Texts | None, contexts: Contexts | None, place: Place) -> list[Example]:
         """Check the columns of documents that count."""
         return self.scorer.check_examples(
             references if self.use_references else None,

@@ -14,7 +14,7 @@ from torch import Tensor
 from mars_score.data.checking import check_candidates
 from mars_score.errors import Place
 from mars_score.integrations.distributed import score_once
-from mars_score.rows import Row
+from mars_score.rows import Contexts, Row, Tasks, Texts
 from mars_score.scorer import MarsScorer
 from mars_score.settings import ARGUMENTS, SETTING_NAMES
 
@@ -61,7 +61,12 @@ class MarsScore(Metric):
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
     def update(
-        self, preds: Any, target: Any, contexts: Any = None, samples: Any = None, tasks: Any = None
+        self,
+        preds: Texts,
+        target: Texts | None,
+        contexts: Contexts | None = None,
+        samples: Texts | None = None,
+        tasks: Tasks | None = None,
     ) -> None:
         """Add rows; nothing is added if one of them is bad.
 

@@ -14,7 +14,7 @@ from mars_score.data.writing import plain
 from mars_score.errors import BY_INDEX, Place
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.sources import locate
-from mars_score.rows import Example
+from mars_score.rows import Contexts, Example, Texts
 from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
 from mars_score.text import copied_share, one_line, plain_words, split_words, windows
@@ -182,8 +182,8 @@ def check_ratings(
 
 def survey_references(
     scorer: MarsScorer,
-    references: Any,
-    contexts: Any = None,
+    references: Texts | None,
+    contexts: Contexts | None = None,
     ratings: Sequence[Any] | None = None,
     place: Place = BY_INDEX,
 ) -> ReferenceSurvey:

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from rapidfuzz.distance import LCSseq
 
 from mars_score.metrics.plus import aggregate
-from mars_score.options import STRICT, TagWeights, Texts, option
+from mars_score.options import STRICT, Corpus, TagWeights, option
 from mars_score.rows import Term
 from mars_score.text import TaggedWord
 
@@ -36,7 +36,7 @@ class PaperConfig:
     pos_weights: TagWeights = option(
         dict(POS_WEIGHTS), "alpha: weight of each part-of-speech tag; others weigh 1."
     )
-    idf_corpus: Texts = option(
+    idf_corpus: Corpus = option(
         None,
         "Texts to count IDF over, or a file with one text per line; None: the references of the call.",
     )
