@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 
 class Notice(Enum):
@@ -112,7 +111,7 @@ def warn(message: str) -> None:
     warnings.warn(message, MarsWarning, stacklevel=level)
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """Return the type of a value and the start of its representation, for an error."""
     try:
         return f"{type(value).__name__} ({value!r:.60})"

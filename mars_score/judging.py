@@ -47,7 +47,7 @@ class JudgeResult(TypedDict):
 def judge(
     output: str,
     reference: str | Sequence[str] | None = None,
-    context: Any = None,
+    context: object = None,
     *,
     threshold: float | None = None,
     allow_contradictions: bool = False,
@@ -115,7 +115,7 @@ def judge_by(
     }
 
 
-def _finite(threshold: Any) -> float:
+def _finite(threshold: object) -> float:
     """Return a threshold as a float, as a comparison with a number of NumPy would not give a bool."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise TypeError(f"threshold must be a number, got {brief(threshold)}; convert it or leave it out")

@@ -134,7 +134,7 @@ class MarsScorer:
         return self.score_rows(rows, numbers, explain=explain)
 
     def score_table(
-        self, table: Any, *, columns: Mapping[str, str | None] | None = None, explain: bool = False
+        self, table: object, *, columns: Mapping[str, str | None] | None = None, explain: bool = False
     ) -> MarsResult:
         """Score the rows of a table.
 
@@ -353,7 +353,7 @@ def score(
 
 
 def score_table(
-    table: Any,
+    table: object,
     *,
     columns: Mapping[str, str | None] | None = None,
     explain: bool = False,
@@ -435,7 +435,7 @@ class _TableReader:
             raise ValueError("contexts are missing: name their column, or set use_context=False")
         self._columns = Columns.named(names)
 
-    def read(self, table: Any, first: int = 0) -> tuple[list[Row], Sequence[int]]:
+    def read(self, table: object, first: int = 0) -> tuple[list[Row], Sequence[int]]:
         """Return a row for each candidate, and the number of its row; that of the first one is ``first``."""
         source, task = read_table(table, first), self._scorer.settings.task
         try:
@@ -458,7 +458,7 @@ def _correct(rows: Sequence[Row], scores: list[RowScore], head: TermsHead) -> li
     return scores
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Write a short form of a setting's value; of a model that is an object its class."""
     if isinstance(value, (str, os.PathLike)):
         return repr(os.fspath(value))

@@ -53,7 +53,7 @@ class Signature:
         return dict(self.entries)
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):

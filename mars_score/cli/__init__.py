@@ -128,7 +128,7 @@ def _stop_cleanly() -> None:
         signal.signal(hang_up, _exit)
 
 
-def _exit(number: int, _: Any) -> NoReturn:
+def _exit(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from mars_score.data.columns import NAMES, Columns
 from mars_score.errors import ColumnError
@@ -22,6 +22,8 @@ OUT = (
     "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
     "output as JSONL"
 )
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _SAMPLES = "column of texts that others than the scored system wrote for the context: one, or a list"
 _TASK = "column with the task of each row (see --task); an empty cell: as --task says"
@@ -59,7 +61,7 @@ def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) 
         group.add_argument("--no-references", action="store_true", help=text)
 
 
-def _add_column(group: Any, column: str, text: str) -> None:
+def _add_column(group: argparse._ArgumentGroup, column: str, text: str) -> None:
     group.add_argument(f"--{column}-column", metavar="NAME", help=text)
 
 
@@ -210,7 +212,7 @@ def setting_groups() -> dict[str, list[Option]]:
     return single
 
 
-def _add_settings(group: Any, options: Iterable[Option]) -> None:
+def _add_settings(group: argparse._ArgumentGroup, options: Iterable[Option]) -> None:
     """Add an option for each setting, and before the models the preset, which names them."""
     if group.title == "models":
         usual = ", ".join(f"{name} for {variant}" for variant, name in DEFAULT_PRESETS.items())

@@ -11,9 +11,15 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
+from mars_score.cli.arguments import (
+    Commands,
+    add_column_options,
+    add_scorer_options,
+    input_columns,
+    scorer_arguments,
+)
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
 from mars_score.data.columns import RecordFile
 from mars_score.data.forms import Readings
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
 _EXAMPLE = "mars-example"  # the folder that --example makes
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command to argparse's subparsers."""
     text = "Compare the candidates of two or more systems for the same references and contexts."
     example = "example: mars compare ours.jsonl theirs.jsonl --table latex"

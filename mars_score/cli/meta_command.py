@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cli.arguments import (
+    Commands,
     add_input_options,
     add_rated_options,
     add_scorer_options,
@@ -28,13 +29,13 @@ from mars_score.settings import SETTING_NAMES
 _SURVEYING = {"use_context", "encoder", "dtype"}  # the settings that a survey of references depends on
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     """Add both commands to argparse's subparsers."""
     _add_meta(commands)
     _add_references(commands)
 
 
-def _add_meta(commands: Any) -> None:
+def _add_meta(commands: Commands) -> None:
     text = "Measure how well MARS and other metrics agree with human ratings."
     parser = commands.add_parser(
         "meta",
@@ -74,7 +75,7 @@ def _task_by_set(args: argparse.Namespace) -> dict[str, str]:
     return tasks if task is None else {Path(path).stem: task for path in args.files} | tasks
 
 
-def _add_references(commands: Any) -> None:
+def _add_references(commands: Commands) -> None:
     text = "Describe the references of a file: number, length, diversity, overlap with the context, odd ones."
     example = "example: mars references rows.jsonl --preset mini"
     parser = commands.add_parser("references", help=text, description=text, epilog=example)

@@ -79,7 +79,7 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
     return parser._option_string_actions
 
 
-def _as_argument(where: str, name: str, value: Any, action: argparse.Action) -> list[str]:
+def _as_argument(where: str, name: str, value: object, action: argparse.Action) -> list[str]:
     """Return the argument that gives a value to an option."""
     if isinstance(value, bool):
         if not value and isinstance(action, argparse.BooleanOptionalAction):

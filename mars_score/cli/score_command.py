@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.arguments import (
     OUT,
+    Commands,
     add_input_options,
     add_run_options,
     add_scorer_options,
@@ -42,13 +43,13 @@ _HEADING = "line  score   candidate"
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     """Add both commands to argparse's subparsers."""
     _add_score(commands)
     _add_augment(commands)
 
 
-def _add_score(commands: Any) -> None:
+def _add_score(commands: Commands) -> None:
     text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
     example = "example: mars score rows.csv --out scores.csv"
     parser = commands.add_parser("score", help=text, description=text, epilog=example)
@@ -66,7 +67,7 @@ def _add_score(commands: Any) -> None:
     parser.set_defaults(run=_score)
 
 
-def _add_augment(commands: Any) -> None:
+def _add_augment(commands: Commands) -> None:
     text = "Augment the references of a file in the light of their contexts, as variant paper does."
     example = "example: mars augment rows.csv --preset mini --out augmented.csv"
     parser = commands.add_parser("augment", help=text, description=text, epilog=example)

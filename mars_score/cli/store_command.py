@@ -5,15 +5,15 @@ import json
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from mars_score.cache import ResultStore, store_folder
+from mars_score.cli.arguments import Commands
 from mars_score.cli.printing import print_line, print_notices, scoring
 from mars_score.models.sources import locate, stored_models
 from mars_score.presets import PRESETS
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     """Add both commands to argparse's subparsers."""
     text = "Show the models of each preset: which are on this machine, and how to get the others."
     models = commands.add_parser("models", help=text, description=f"{text} Nothing is fetched.")

@@ -1,14 +1,19 @@
 """``mars train``: a learned correction of MARS's score, from human ratings."""
 
 import argparse
-from typing import Any
 
-from mars_score.cli.arguments import add_rated_options, add_scorer_options, rated_columns, scorer_arguments
+from mars_score.cli.arguments import (
+    Commands,
+    add_rated_options,
+    add_scorer_options,
+    rated_columns,
+    scorer_arguments,
+)
 from mars_score.cli.printing import print_line, print_notices, scoring
 from mars_score.progress import progress_bars
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command to argparse's subparsers."""
     text = "Learn a correction of MARS's score from human ratings; mars score --learned FOLDER then uses it."
     example = "example: mars train rated.jsonl --preset mini --variant plus --out head"

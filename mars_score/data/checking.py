@@ -241,7 +241,7 @@ def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
         raise ValueError(f"all inputs need one entry for each row, but {sizes}; add or remove entries{by_row}")
 
 
-def _column(name: str, value: Any) -> list[Any]:
+def _column(name: str, value: object) -> list[Any]:
     if value is None:
         raise TypeError(f"{name} are missing: pass a list with one entry per row")
     entries = entries_of(value)
@@ -292,7 +292,7 @@ def _lists(
 # Contexts
 
 
-def _context(name: str, value: Any, readings: Readings) -> Context:
+def _context(name: str, value: object, readings: Readings) -> Context:
     value = usual_form(name, value)
     if isinstance(value, Mapping):
         record = {field: part for field, part in value.items() if not is_missing(part)}

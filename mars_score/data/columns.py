@@ -200,7 +200,7 @@ class Table:
         return _table_rows(rows)
 
 
-def read_table(data: Any, first: int = 0) -> RecordFile | Table:
+def read_table(data: object, first: int = 0) -> RecordFile | Table:
     """Return the rows of a table or of an iterable of dicts.
 
     Args:
@@ -335,8 +335,7 @@ class Columns:
     def _question_title(self, source: RecordFile | Table) -> str | None:
         """Return the column of questions that is used for nothing else."""
         used = [name.partition(".")[0] for holds, name in self.names.items() if holds != "context"]
-        title: str | None = find_question(source.titles, used)
-        return title
+        return find_question(source.titles, used)
 
     def found_in(self, source: RecordFile | Table) -> Columns:
         """Return the columns under the names that they have in a file or a table.

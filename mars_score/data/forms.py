@@ -108,7 +108,7 @@ def _range(counts: Counter[int], unit: str) -> str:
 
 
 def checked_text(
-    name: str, value: Any, remedy: str = "convert it or leave the row out", *, as_it_is: bool = False
+    name: str, value: object, remedy: str = "convert it or leave the row out", *, as_it_is: bool = False
 ) -> str:
     """Return a text as a plain string, normalised unless ``as_it_is``; a blank one is ""."""
     if not isinstance(value, str):
@@ -121,7 +121,7 @@ def checked_text(
 # Contexts
 
 
-def usual_form(name: str, value: Any) -> Any:
+def usual_form(name: str, value: object) -> Any:
     """Return a context as ``{"passages": [...]}``, perhaps with ``"question"``, or a list of turns or messages.
 
     Texts, records and lists of texts are returned as they are.
@@ -164,17 +164,17 @@ def _usual_mapping(name: str, value: Mapping[Any, Any]) -> Any:
     return value
 
 
-def _entries(value: Any) -> list[Any] | None:
+def _entries(value: object) -> list[Any] | None:
     return None if isinstance(value, str) else entries_of(value)
 
 
-def _are_passages(value: Any) -> bool:
+def _are_passages(value: object) -> bool:
     """Tell whether a value is a list of texts or documents, perhaps with missing ones."""
     entries = [entry for entry in _entries(value) or () if not is_missing(entry)]
     return bool(entries) and all(isinstance(entry, str) or _has_text(entry) for entry in entries)
 
 
-def document_text(entry: Any) -> Any:
+def document_text(entry: object) -> Any:
     """Return the text of a document as retrievers give it, or the entry itself if it is none.
 
     That is ``page_content`` (LangChain), ``text`` (LlamaIndex), ``content`` (Haystack), also of the ``node`` or
@@ -192,7 +192,7 @@ def document_text(entry: Any) -> Any:
     return None if any(name in fields for name in _DOCUMENT_TEXTS) else entry
 
 
-def _fields_of_object(entry: Any) -> dict[str, Any]:
+def _fields_of_object(entry: object) -> dict[str, Any]:
     """Return the texts of an object that is a document; none of one that is a message or something else."""
     names = (
         () if hasattr(entry, "role") or getattr(entry, "type", "") in _OTHER_ROLES else ("page_content", "text")
@@ -202,11 +202,11 @@ def _fields_of_object(entry: Any) -> dict[str, Any]:
     return fields or ({"node": entry.node} if hasattr(entry, "node") else {})
 
 
-def _has_text(entry: Any) -> bool:
+def _has_text(entry: object) -> bool:
     return not isinstance(entry, (str, Sequence)) and document_text(entry) is not entry and not is_message(entry)
 
 
-def _is_document(entry: Any) -> bool:
+def _is_document(entry: object) -> bool:
     """Tell whether an entry of a list, which nothing else says to be passages, is a document."""
     if not _has_text(entry) or (isinstance(entry, Mapping) and any(name in entry for name in _SPEAKERS)):
         return False
@@ -233,7 +233,7 @@ class Turn(NamedTuple):
     text: str
 
 
-def is_message(entry: Any) -> bool:
+def is_message(entry: object) -> bool:
     """Tell whether an entry is a message of a chat: a dict with a role, and perhaps a text."""
     if not isinstance(entry, Mapping):
         return False
@@ -243,7 +243,7 @@ def is_message(entry: Any) -> bool:
     return str(message.get("type")).casefold() in (*ROLES, *_OTHER_ROLES) and "content" in message
 
 
-def is_chat(value: Any) -> bool:
+def is_chat(value: object) -> bool:
     """Tell whether a value is a list of messages."""
     entries = None if isinstance(value, Iterator) else _entries(value)
     return bool(entries) and all(map(is_message, entries or ()))
@@ -320,7 +320,7 @@ def _read_message(label: str, entry: Mapping[Any, Any], readings: Readings) -> T
     return Turn(role, text)
 
 
-def _joined_parts(content: Any, left_out: Counter[str]) -> Any:
+def _joined_parts(content: object, left_out: Counter[str]) -> Any:
     """Return the texts of a content that is a list of parts as one text; count its other parts."""
     if isinstance(content, Mapping):  # {"parts": [...]}, {"value": "..."}
         content = next((content[name] for name in ("parts", "value", "text") if name in content), content)
@@ -349,7 +349,7 @@ class UsualColumns(NamedTuple):
 
 def usual_columns(
     columns: UsualColumns,
-    titles: tuple[Any, Any],
+    titles: tuple[str | None, str | None],
     readings: Readings,
     *,
     questions: Sequence[Any] | None = None,
@@ -389,7 +389,7 @@ def usual_columns(
     return UsualColumns(texts, before if is_context else contexts)
 
 
-def with_question(title: Any, value: Any, question: Any) -> Any:
+def with_question(title: object, value: object, question: object) -> Any:
     """Return a context that is passages with their question, if that is a text, and others as they are.
 
     Args:

@@ -23,7 +23,7 @@ def in_memory(data: Any) -> Any:
     return data
 
 
-def is_table(value: Any) -> bool:
+def is_table(value: object) -> bool:
     """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
@@ -34,7 +34,7 @@ def splits_of(value: Any) -> list[Any]:
     return list(value) if is_dict else []
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Tell whether a value stands for none: None, NaN, NaT, pandas' NA, or a null of Arrow."""
     if hasattr(value, "as_py"):  # a scalar of Arrow
         value = value.as_py()
@@ -93,7 +93,7 @@ def entries_of(value: Any) -> list[Any] | None:
 # Fields of a row
 
 
-def get_field(row: Mapping[Any, Any], name: Any, default: Any = None) -> Any:
+def get_field(row: Mapping[Any, Any], name: object, default: object = None) -> Any:
     """Return a value of a row, such as ``doc.question`` in its object ``doc`` or ``resps.0`` in its list."""
     if name in row:
         return row[name]
@@ -104,7 +104,7 @@ def get_field(row: Mapping[Any, Any], name: Any, default: Any = None) -> Any:
     return get_field(value, rest, default) if isinstance(value, Mapping) else default
 
 
-def with_field(row: Mapping[Any, Any], name: Any, value: Any) -> dict[Any, Any]:
+def with_field(row: Mapping[Any, Any], name: object, value: object) -> dict[Any, Any]:
     """Return a copy of a row with another value of a field that it has, named as for :func:`get_field`."""
     if name in row:
         return {**row, name: value}
@@ -115,13 +115,13 @@ def with_field(row: Mapping[Any, Any], name: Any, value: Any) -> dict[Any, Any]:
     return {**row, head: with_field(fields, rest, value)}
 
 
-def head_of(titles: Iterable[Any], name: Any) -> Any:
+def head_of(titles: Iterable[Any], name: object) -> Any:
     """Return the column that a field, named as for :func:`get_field`, is in; None if there is none."""
     row = dict.fromkeys(titles)
     return name if name in row else _split_name(row, name)[0]
 
 
-def _split_name(row: Mapping[Any, Any], name: Any) -> tuple[Any, str]:
+def _split_name(row: Mapping[Any, Any], name: object) -> tuple[Any, str]:
     """Split a name at the first point before which the row has a column; the column is None if there is none."""
     parts = name.split(".") if isinstance(name, str) else ()
     for count in range(1, len(parts)):
@@ -135,7 +135,7 @@ def _by_index(values: Sequence[Any]) -> dict[str, Any]:
     return {str(index): value for index, value in enumerate(values)}
 
 
-def unnested(value: Any) -> Any:
+def unnested(value: object) -> Any:
     """Flatten a list of lists of one text each, as evaluation harnesses write it; leave other values alone."""
     if not isinstance(value, (list, tuple)) or not value:
         return value

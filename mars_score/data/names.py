@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from mars_score.errors import ColumnError
+
+Title = TypeVar("Title")  # of a column or field; most are strings
 
 _QUESTIONS = ("question", "userinput", "query", "input")  # the first that is there is taken
 _CHATS = ("messages", "conversation", "conversations")
@@ -16,22 +18,22 @@ _PASSAGES = re.compile(
 _NOT_RETRIEVED = ("reference", "relevant", "supporting", "gold")  # what should have been retrieved
 
 
-def names_passages(title: Any) -> bool:
+def names_passages(title: object) -> bool:
     """Tell whether a column or field, such as ``doc.retrieved_contexts``, is called as passages usually are."""
     return bool(_PASSAGES.fullmatch(_plain(title)))
 
 
-def names_context(title: Any) -> bool:
+def names_context(title: object) -> bool:
     """Tell whether a field, which stands beside a question, is called a context."""
     return _plain(title) == "context"
 
 
-def names_question(title: Any) -> bool:
+def names_question(title: object) -> bool:
     """Tell whether a column or field is called as a question usually is."""
     return _plain(title) in _QUESTIONS
 
 
-def names_chat(title: Any) -> bool:
+def names_chat(title: object) -> bool:
     """Tell whether a column or field is called as a list of messages usually is."""
     return _plain(title) in _CHATS
 
@@ -57,15 +59,15 @@ def usual_titles(
         fault = f"columns {', '.join(map(repr, passages))} could all hold the contexts"
         raise ColumnError(f"{fault}; name one", ["context"])
     usual = {"context": passages[0] if passages else chat, "prediction": chat}
-    return {name: usual[name] for name in unknown if usual[name] is not None}
+    return {name: title for name in unknown if (title := usual[name]) is not None}
 
 
-def find_chat(titles: Iterable[Any], holds_list: Callable[[Any], bool]) -> Any:
+def find_chat(titles: Iterable[Title], holds_list: Callable[[Title], bool]) -> Title | None:
     """Return the first column that is called like a chat and holds lists, or None."""
     return next((title for title in titles if names_chat(title) and holds_list(title)), None)
 
 
-def find_passages(titles: Iterable[Any], holds_list: Callable[[Any], bool]) -> list[Any]:
+def find_passages(titles: Iterable[Title], holds_list: Callable[[Title], bool]) -> list[Title]:
     """Return the columns that are called like passages that were retrieved, and hold lists."""
     return [
         title
@@ -74,12 +76,12 @@ def find_passages(titles: Iterable[Any], holds_list: Callable[[Any], bool]) -> l
     ]
 
 
-def find_question(titles: Iterable[Any], used: Iterable[Any] = ()) -> Any:
+def find_question(titles: Iterable[Title], used: Iterable[object] = ()) -> Title | None:
     """Return the column or field of questions that is not used for something else, or None."""
     by_name = {_plain(title): title for title in reversed([*titles]) if title not in [*used]}
     return next((by_name[name] for name in _QUESTIONS if name in by_name), None)
 
 
-def _plain(title: Any) -> str:
+def _plain(title: object) -> str:
     """Return the last part of a name in lower case, without signs between its words."""
     return re.sub(r"[\W_]", "", title.rpartition(".")[2]).casefold() if isinstance(title, str) else ""

@@ -48,6 +48,8 @@ _TABS = "a cell holds no tab and no line break, and quotes are letters; write su
 # A cell of a row of bytes as a CSV writer writes it with tabs, and its tab.
 _TABBED_CELL = re.compile(rb'("(?:[^"]++|"")*+"|[^"\t\r\n]*+)\t')
 
+_Bytes = io.BufferedReader | gzip.GzipFile
+
 
 class Record(NamedTuple):
     """A row of a file.
@@ -103,7 +105,7 @@ def _record_file(path: str | os.PathLike[str], records: Sequence[Record]) -> Rec
     return RecordFile(os.fspath(path), rows, numbers, records[0].in_cells, records[0].is_unquoted)
 
 
-def _bytes_of(value: Any) -> int:
+def _bytes_of(value: object) -> int:
     """Estimate the bytes that a value takes in memory."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return sys.getsizeof(value) + sum(map(_bytes_of, parts))
@@ -161,7 +163,7 @@ def _text_records(name: str) -> Iterator[Record]:
     try:
         with open(name, "rb") as opened:
             is_gzip = name.lower().endswith(".gz") or opened.peek(2).startswith(b"\x1f\x8b")
-            file: Any = gzip.GzipFile(fileobj=opened) if is_gzip else opened
+            file: _Bytes = gzip.GzipFile(fileobj=opened) if is_gzip else opened
             start = file.peek(len(codecs.BOM_UTF8))
             if start.startswith(_NOT_TEXT):
                 fault = "not text in UTF-8, but compressed, an Excel workbook, a database or the like"
@@ -222,7 +224,7 @@ def _other_delimiter(header: str, name: str, delimiter: str) -> str:
 # JSON
 
 
-def _line_records(file: Any, name: str) -> Iterator[Record]:
+def _line_records(file: _Bytes, name: str) -> Iterator[Record]:
     r"""Yield one JSON object per line, split at \n alone: texts may hold other line separators."""
     first_blank = 0
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
@@ -251,7 +253,7 @@ def _line_records(file: Any, name: str) -> Iterator[Record]:
         yield Record(number - 1, _checked_object(value, where))
 
 
-def _list_records(file: Any, name: str) -> Iterator[Record]:
+def _list_records(file: _Bytes, name: str) -> Iterator[Record]:
     """Yield the objects of a JSON list, each with the line on which it begins."""
     raw = file.read(LONGEST_LIST + 1)
     if len(raw) > LONGEST_LIST:
@@ -291,7 +293,7 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _checked_object(value: Any, where: str) -> dict[str, Any]:
+def _checked_object(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: not a JSON object but {type(value).__name__}; write one object per line")
     return value
@@ -315,7 +317,7 @@ class _Lines:
         before_row: number of lines before the row that is being read.
     """
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: _Bytes, name: str) -> None:
         self._file, self._name = io.TextIOWrapper(file, "utf-8", newline=""), name
         self.count = self.before_row = self._row_size = 0
 
@@ -351,7 +353,7 @@ def looks_quoted(cell: str) -> bool:
     return is_closed and (rest != text or not text or text.lstrip().startswith(("[", "{")))
 
 
-def _is_quoted(file: Any) -> bool:
+def _is_quoted(file: _Bytes) -> bool:
     """Tell whether a CSV writer wrote a file with tabs, and go back to where the file stands.
 
     Quotes then stand around whole cells only, and those within are doubled. As texts such as "So it is." have
@@ -375,7 +377,7 @@ def _is_quoted(file: Any) -> bool:
     return has_sign
 
 
-def _quoted_rows(file: Any) -> Iterator[list[bytes]]:
+def _quoted_rows(file: _Bytes) -> Iterator[list[bytes]]:
     """Yield the lines of each row, which ends when all quotes are closed, or at :data:`LONGEST_LINE`."""
     lines, size, quotes = list[bytes](), 0, 0
     for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
@@ -388,7 +390,7 @@ def _quoted_rows(file: Any) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _cell_records(file: Any, name: str, delimiter: str, has_quotes: bool) -> Iterator[Record]:
+def _cell_records(file: _Bytes, name: str, delimiter: str, has_quotes: bool) -> Iterator[Record]:
     lines = _Lines(file, name)
     rows = _cells(lines, delimiter, has_quotes)
     columns = next(rows, [])

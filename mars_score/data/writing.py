@@ -32,7 +32,7 @@ _NOT_WRITTEN = (
 # Rows as JSON
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a value as JSON holds it: NaN and infinities as None, decimals as floats, dates in ISO 8601.
 
     Raises:
@@ -185,7 +185,7 @@ def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
         writer.writerows([_cell(row.get(name)) for name in columns] for row in _rows_in(rows))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

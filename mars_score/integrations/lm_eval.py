@@ -44,7 +44,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
         del self._metric_fn_list["mars"]  # Metrics in this list score document by document.
         self._aggregation_list["mars"] = self._score
 
-    def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **options: Any) -> Any:
+    def construct_requests(self, doc: Mapping[str, Any], ctx: object, **options: Any) -> Any:
         """Check a document and make lm-eval's requests for it."""
         self._example(doc, f"document {options['metadata'][1]}")
         return super().construct_requests(doc, ctx, **options)
