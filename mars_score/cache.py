@@ -236,7 +236,7 @@ def json_codec(make: Callable[..., Value]) -> Codec[Value]:
 def cached(
     store: ResultStore,
     kind: str,
-    common: Sequence[Any] | None,
+    common: Sequence[object] | None,
     items: Iterable[Item],
     compute: Callable[[list[Item]], Iterable[tuple[Item, Value]]],
     codec: Codec[Value],
@@ -275,7 +275,7 @@ def cached(
     return values
 
 
-def _item_keys(common: Sequence[Any], items: Iterable[Item]) -> dict[Item, bytes]:
+def _item_keys(common: Sequence[object], items: Iterable[Item]) -> dict[Item, bytes]:
     prefix, keys = digest(*common), {}
     for item in items:
         parts: Any = (item,) if isinstance(item, str) else item

@@ -76,7 +76,7 @@ class Row(_Prompted):
     question: str = ""
 
     @classmethod
-    def from_values(cls, values: Iterable[Any]) -> "Row":
+    def from_values(cls, values: Iterable[object]) -> "Row":
         """Make a row of its values in order, whose tuples JSON has made lists."""
         named: dict[str, Any] = dict(zip((field.name for field in fields(cls)), values, strict=True))
         for name in ("references", "samples"):

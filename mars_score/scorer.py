@@ -364,7 +364,7 @@ def score_table(
 
 
 def score_iter(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     columns: Mapping[str, str | None] | None = None,
     chunk_size: int = 64,

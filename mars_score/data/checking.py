@@ -233,7 +233,7 @@ def _context_text(text: str, task: str) -> str:
     return normalise(text, keep_lines=task in ("dialogue", "data"))
 
 
-def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
+def _check_lengths(columns: Mapping[str, Sequence[object]]) -> None:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{name} has {length}" for name, length in lengths.items())
@@ -315,7 +315,7 @@ def _context(name: str, value: object, readings: Readings) -> Context:
     return Context("\n".join(" ".join(turn.splitlines()) for turn in turns), "dialogue")
 
 
-def _passages(name: str, context: Mapping[Any, Any], readings: Readings) -> Context:
+def _passages(name: str, context: Mapping[Any, object], readings: Readings) -> Context:
     """Join the passages by :data:`PASSAGE_BREAK`, apart from the question, if any."""
     passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
@@ -342,7 +342,7 @@ def _passages(name: str, context: Mapping[Any, Any], readings: Readings) -> Cont
     return Context(PASSAGE_BREAK.join(texts), "summary", question)
 
 
-def _record(name: str, record: Mapping[Any, Any]) -> str:
+def _record(name: str, record: Mapping[Any, object]) -> str:
     """Write a record as one text, "field: value, field: value", with JSON for values that are not strings."""
     if not record:
         fault = "is an empty record; give it fields with values other than None, or an empty text for no context"

@@ -137,7 +137,7 @@ def usual_form(name: str, value: object) -> Any:
     return value if entries is None else entries
 
 
-def _usual_mapping(name: str, value: Mapping[Any, Any]) -> Any:
+def _usual_mapping(name: str, value: Mapping[Any, object]) -> Any:
     fields = {title: part for title, part in value.items() if not is_missing(part)}
     others = [title for title in fields if not names_question(title)]
     question = find_question(fields)
@@ -250,7 +250,7 @@ def is_chat(value: object) -> bool:
 
 
 def answer_and_context(
-    name: str, messages: Sequence[Mapping[Any, Any]], readings: Readings
+    name: str, messages: Sequence[Mapping[Any, object]], readings: Readings
 ) -> tuple[str, list[Any]]:
     """Split a chat into the text of its last message, which must be the assistant's, and the messages before it.
 
@@ -267,7 +267,7 @@ def answer_and_context(
     return text, before
 
 
-def turns_of(name: str, messages: Sequence[Mapping[Any, Any]], readings: Readings) -> list[Turn]:
+def turns_of(name: str, messages: Sequence[Mapping[Any, object]], readings: Readings) -> list[Turn]:
     """Return the messages of a chat that have a text, those of the system first; the last is not the assistant's.
 
     Calls of tools and their results, images and messages without a text are left out, and counted.
@@ -291,7 +291,7 @@ def turns_of(name: str, messages: Sequence[Mapping[Any, Any]], readings: Reading
     return turns
 
 
-def _read_message(label: str, entry: Mapping[Any, Any], readings: Readings) -> Turn:
+def _read_message(label: str, entry: Mapping[Any, object], readings: Readings) -> Turn:
     """Return the role and the text of a message, which may be ""; count what is left out."""
     message = _unwrapped(entry)
     calls = entries_of(message.get("tool_calls")) or ([1] if message.get("function_call") else [])
@@ -352,7 +352,7 @@ def usual_columns(
     titles: tuple[str | None, str | None],
     readings: Readings,
     *,
-    questions: Sequence[Any] | None = None,
+    questions: Sequence[object] | None = None,
     are_dialogues: Sequence[bool] | None = None,
     place: Place = BY_INDEX,
 ) -> UsualColumns:

@@ -93,7 +93,7 @@ def entries_of(value: Any) -> list[Any] | None:
 # Fields of a row
 
 
-def get_field(row: Mapping[Any, Any], name: object, default: object = None) -> Any:
+def get_field(row: Mapping[Any, object], name: object, default: object = None) -> Any:
     """Return a value of a row, such as ``doc.question`` in its object ``doc`` or ``resps.0`` in its list."""
     if name in row:
         return row[name]
@@ -115,13 +115,13 @@ def with_field(row: Mapping[Any, Any], name: object, value: object) -> dict[Any,
     return {**row, head: with_field(fields, rest, value)}
 
 
-def head_of(titles: Iterable[Any], name: object) -> Any:
+def head_of(titles: Iterable[object], name: object) -> Any:
     """Return the column that a field, named as for :func:`get_field`, is in; None if there is none."""
     row = dict.fromkeys(titles)
     return name if name in row else _split_name(row, name)[0]
 
 
-def _split_name(row: Mapping[Any, Any], name: object) -> tuple[Any, str]:
+def _split_name(row: Mapping[Any, object], name: object) -> tuple[Any, str]:
     """Split a name at the first point before which the row has a column; the column is None if there is none."""
     parts = name.split(".") if isinstance(name, str) else ()
     for count in range(1, len(parts)):
@@ -131,7 +131,7 @@ def _split_name(row: Mapping[Any, Any], name: object) -> tuple[Any, str]:
     return None, ""
 
 
-def _by_index(values: Sequence[Any]) -> dict[str, Any]:
+def _by_index(values: Sequence[object]) -> dict[str, Any]:
     return {str(index): value for index, value in enumerate(values)}
 
 
@@ -182,7 +182,7 @@ class CellKinds:
             warn(f"{path} has cells between quotes, as a CSV writer wrote it, and is read like CSV with tabs")
         self._told_of_quotes = True
 
-    def parse(self, values: Sequence[Any], column: str, place: Place, remedy: str) -> list[Any]:
+    def parse(self, values: Sequence[object], column: str, place: Place, remedy: str) -> list[Any]:
         """Return the values of the next cells of a column, and warn if its first cell is a list or an object.
 
         Args:

@@ -170,7 +170,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         """Release the models of all instances in this process; they are loaded again when needed."""
         free_models()
 
-    def _add(self, columns: Mapping[str, Any], first_row: int = 0) -> None:
+    def _add(self, columns: Mapping[str, object], first_row: int = 0) -> None:
         if columns["contexts"] is None and columns["references"] is not None and self._settings.use_context:
             raise ValueError(
                 "contexts are missing: rows that are added are checked at once, by the settings of evaluate.load; "
@@ -180,7 +180,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
             self._batches.append(_read(columns, self._settings, first_row))
 
 
-def _read(columns: Mapping[str, Any], settings: Settings, first: int = 0) -> _Batch:
+def _read(columns: Mapping[str, object], settings: Settings, first: int = 0) -> _Batch:
     """Check the columns of rows; errors number the rows from ``first``."""
     lists = {name: entries_of(column) for name, column in columns.items()}
     kept: dict[str, Any] = {

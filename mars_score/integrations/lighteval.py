@@ -55,7 +55,7 @@ class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
     raise TypeError or ValueError when they are given.
     """
 
-    def __call__(self, sample_params: Mapping[str, Any]) -> MarsMetric:
+    def __call__(self, sample_params: Mapping[str, object]) -> MarsMetric:
         """Set and check options; the name of the metric in the results shows them."""
         super().__call__(sample_params)
         self.sample_level_fn.options()

@@ -44,7 +44,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
         del self._metric_fn_list["mars"]  # Metrics in this list score document by document.
         self._aggregation_list["mars"] = self._score
 
-    def construct_requests(self, doc: Mapping[str, Any], ctx: object, **options: Any) -> Any:
+    def construct_requests(self, doc: Mapping[str, object], ctx: object, **options: Any) -> Any:
         """Check a document and make lm-eval's requests for it."""
         self._example(doc, f"document {options['metadata'][1]}")
         return super().construct_requests(doc, ctx, **options)
@@ -57,7 +57,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
             values["mars"] = asdict(self._example(doc).with_candidate(candidate))
         return values
 
-    def _example(self, doc: Mapping[str, Any], name: str = "a document") -> Example:
+    def _example(self, doc: Mapping[str, object], name: str = "a document") -> Example:
         field, name = self._options.context, f"{name} of task {self.config.task}"
         place = PlaceInDocuments(
             names={"references": "the target", "contexts": f"the context ({field})"}, documents=[name]

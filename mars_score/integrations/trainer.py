@@ -11,7 +11,7 @@ from mars_score.integrations.distributed import distributed, score_once
 def compute_metrics(
     mars: Any,
     tokenizer: Any,
-    contexts: Sequence[Any] | None = None,
+    contexts: Sequence[object] | None = None,
     *,
     samples: Sequence[str] | Sequence[Sequence[str]] | None = None,
     tasks: str | Sequence[str] | None = None,

@@ -184,7 +184,7 @@ def survey_references(
     scorer: MarsScorer,
     references: Texts | None,
     contexts: Contexts | None = None,
-    ratings: Sequence[Any] | None = None,
+    ratings: Sequence[object] | None = None,
     place: Place = BY_INDEX,
 ) -> ReferenceSurvey:
     """Describe the references of all rows by the encoder of a scorer.
