@@ -415,6 +415,36 @@ def test_columns_of_other_names(score, failing, write):
     )
 
 
+MISSING_COLUMNS = [
+    ("score FILE --context-column x", "another with --context-column, or pass --no-use-context"),
+    (
+        "score FILE --reference-column x",
+        "another with --reference-column, or pass --no-references to score all rows without",
+    ),
+    ("score FILE --prediction-column x", "another with --prediction-column"),
+    ("score FILE --samples-column x --variant fast", "another with --samples-column"),
+    ("augment FILE --out OUT --reference-column x", "another with --reference-column"),
+    ("references FILE --ratings x", "another with --ratings"),
+    ("train FILE --out OUT --rating-column x", "another with --rating-column"),
+]
+
+
+@pytest.mark.parametrize(("command", "remedy"), MISSING_COLUMNS)
+def test_a_command_names_its_option_for_a_column(failing, write, scorers, tmp_path, command, remedy):
+    names = {"FILE": write(), "OUT": tmp_path / "out"}
+    error = failing(*(names.get(word, word) for word in command.split()), "--preset", "mini")
+    assert error.startswith(f"{names['FILE']}:1: column 'x' is missing (columns here: ")
+    assert error.endswith(f"; add it or name {remedy}")
+
+
+def test_an_error_of_standard_input_names_the_option(failing, write, monkeypatch):
+    with write().open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        error = failing("score", "-", "--prediction-column", "x")
+    assert error.startswith("standard input:1: column 'x' is missing")
+    assert error.endswith("name another with --prediction-column")
+
+
 def test_plural_and_nested_names_of_columns(score, failing, write):
     rows = [{"predictions": [["a"]], "references": ["a"], "contexts": "q", "doc": {"question": "q"}}]
     assert json.loads(score(write(rows), "--json")[1])["scores"] == [1.0]

@@ -196,7 +196,7 @@ def test_json_has_the_interval_of_score(compare, tmp_path, run):
         ((), {"second": [*OTHERS, OTHERS[0]]}, "theirs.jsonl:4: "),
         ((), {"second": changed(0, prediction=None)}, "theirs.jsonl:1: column 'prediction' must be a string"),
         ((), {"more": [changed(1, context="x")]}, "third.jsonl:2: column 'context' differs from"),
-        (("--group-column", "tale"), {}, "ours.jsonl:1: column 'tale' is missing"),
+        (("--group-column", "tale"), {}, "'prediction'); add it or name another with --group-column"),
         (("--group-column", "story"), {"first": NO_STORY}, "ours.jsonl:1: column 'story' must be a string or an"),
         (("--rows", -1), {}, "--rows must be at least 0"),
         (("--rows", 3, "--table", "latex"), {}, "--table latex"),

@@ -4,6 +4,7 @@ import jsonl
 import pytest
 
 from mars_score.data.reading import read_rows
+from mars_score.errors import ColumnError
 from mars_score.meta.sets import read_rated_set, read_rated_sets
 from mars_score.rows import Row
 
@@ -86,6 +87,15 @@ def test_columns_may_be_fields_of_objects(write):
     nested = [{**item, "m": {name: item.pop(name) for name in names.values()}} for item in map(dict, rows)]
     columns = {field: f"m.{name}" for field, name in names.items()}
     assert read_rated_set(write(nested), columns) == read_rated_set(write(rows))
+
+
+@pytest.mark.parametrize("field", ["prediction", "reference", "context", "rating", "group", "samples"])
+def test_an_error_of_a_column_names_no_option(write, field):
+    with pytest.raises(ColumnError, match=r"; add it or name another$") as error:
+        read_rated_set(write([row(0)]), {field: "x"})
+    assert error.value.holds == (field,)
+    with pytest.raises(TypeError, match="unknown column 'ratings'; did you mean 'rating'"):
+        read_rated_set(write([row(0)]), {"ratings": "human"})
 
 
 @pytest.mark.parametrize("field", ["rating", "group", "system", "id", "single"])
