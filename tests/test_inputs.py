@@ -182,6 +182,9 @@ def test_columns_that_do_not_count_are_not_read():
     expected = rows_of(ROWS)
     assert rows_of(Table(COLUMNS, picture=5, contexts_seen="none")) == expected
     assert set(read) == {*COLUMNS}
+    frame = pd.DataFrame(COLUMNS)
+    frame[["a", "b"]] = 5
+    assert rows_of(frame.rename(columns={"a": "id", "b": "id"})) == expected
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, lambda columns: pd.DataFrame(columns).to_dict("records")])
@@ -214,7 +217,7 @@ def test_a_table_without_references_says_so(tiny):
             None,
             "'prediction' and 'predictions' could both",
         ),
-        (pd.DataFrame([["a", "b"]], columns=["prediction"] * 2), None, "several columns have one name"),
+        (pd.DataFrame([[*"abcd"]], columns=["prediction", *COLUMNS]), None, "several columns have one name"),
         (
             pd.DataFrame(COLUMNS),
             {"reference": "gold"},

@@ -148,7 +148,7 @@ class Table:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, or a dict of columns.
 
     Raises:
-        ValueError: the data are several tables, or several columns have one name.
+        ValueError: the data are several tables.
     """
 
     def __init__(self, data: Any) -> None:
@@ -159,7 +159,6 @@ class Table:
         self.titles = list(
             data if isinstance(data, Mapping) else getattr(data, "column_names", None) or data.columns
         )
-        check_titles(self.titles)
 
     def values(self, title: str) -> list[Any]:
         """Return the values of a column.
@@ -189,8 +188,10 @@ class Table:
         """Return the rows, with these columns alone.
 
         Raises:
-            ValueError: there are no rows, or columns differ in length.
+            ValueError: there are no rows, or columns share a name or differ in length.
         """
+        titles = list(titles)
+        check_titles([title for title in self.titles if title in titles])
         columns = {title: self.values(title) for title in titles}
         lengths = {title: len(values) for title, values in columns.items()}
         if len(set(lengths.values())) > 1:
