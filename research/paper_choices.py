@@ -26,7 +26,6 @@ from mars_score.models.calls import ModelCalls
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.tagger import Tagger
 from mars_score.settings import resolve_settings
-from research.sets import COLUMNS
 
 # Contexts of the sample of a set, for infills; 0: only masks are compared.
 MEASURED = {"newsroom": 0, "openmeva_roc": 3, "evouna_nq": 12, "evouna_tq": 0}
@@ -233,7 +232,7 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
     """Measure the choices on those of :data:`MEASURED` that are asked for, and write them beside the rest."""
     kept = json.loads(target.read_text(encoding="utf-8"))
     for name in [one for one in MEASURED if one in names]:
-        rated = read_rated_set(folder / f"{name}.jsonl", COLUMNS)
+        rated = read_rated_set(folder / f"{name}.jsonl")
         rated = rated.where([bool(row.candidate) for row in rated.rows])
         usual = masks(rated, Choice())
         masked = {choice: share(usual, masks(rated, changed)) for choice, changed in MASKING.items()}

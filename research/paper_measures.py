@@ -19,7 +19,6 @@ from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.sets import RatedSet, read_rated_set
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
-from research.sets import COLUMNS
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
 # The texts of the paper's Table 1.
@@ -86,7 +85,7 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
     kept = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {"sets": {}}
     for name in names:
         path = folder / f"{name}.jsonl"
-        rated = read_rated_set(path, COLUMNS)
+        rated = read_rated_set(path)
         rated = rated.where([bool(row.candidate) for row in rated.rows])
         measuring = Measuring(rated.sample(SAMPLES[name].contexts), SAMPLES[name])
         kept["sets"][name] = measuring.figures()

@@ -19,10 +19,9 @@ KINDS = {
 _TASKS = {"dialogue": "dialogue", "data-to-text": "data", "summaries": "summary", "simplification": "summary"}
 TASKS = {name: _TASKS.get(kind, "text") for kind, names in KINDS.items() for name in names}
 TASKS["qa_feedback"] = "summary"  # answers from passages
-COLUMNS = {"prediction": "candidate"}  # of the files that research.ratings writes
 
 
 def read_sets(paths: Iterable[str | Path]) -> list[RatedSet]:
     """Read files of rated candidates with the tasks of the development sets; other sets are texts."""
     files = [Path(path) for path in paths]
-    return read_rated_sets(files, COLUMNS, tasks={file.stem: TASKS.get(file.stem, "text") for file in files})
+    return read_rated_sets(files, tasks={file.stem: TASKS.get(file.stem, "text") for file in files})

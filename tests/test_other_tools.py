@@ -18,8 +18,9 @@ from mars_score import MarsScorer
 from mars_score.cli import make_parser
 from mars_score.cli.arguments import input_columns
 from mars_score.data.checking import check_contexts
+from mars_score.data.columns import Columns
 from mars_score.data.forms import Readings
-from mars_score.data.reading import read_records
+from mars_score.data.reading import read_records, read_rows
 from mars_score.errors import MarsWarning
 from mars_score.integrations.harness_options import read_options
 from mars_score.runs import InputFile
@@ -692,3 +693,16 @@ def test_json_that_is_an_answer_stays_a_text(tmp_path):
         pd.DataFrame([{**ROW, "prediction": text, "context": FIRST}]).to_csv(path, index=False)
         assert read_file(path)[0][0].candidate == text
     assert [record.values["prediction"] for record in read_records(path)] == ["[]"]
+
+
+@pytest.mark.parametrize("title", ["candidate", "candidates"])
+def test_a_column_of_candidates_may_be_called_so(title, tmp_path):
+    """As in files of ratings; where there is a column of predictions, that is read."""
+    rows = [{title: "a", "reference": "b", "context": "c"}]
+    jsonl.write(tmp_path / "rows.jsonl", rows)
+    columns = Columns.named({})
+    [row] = columns.rows(read_rows(tmp_path / "rows.jsonl"))
+    assert row.candidate == "a"
+    jsonl.write(tmp_path / "rows.jsonl", [{**rows[0], "prediction": "d"}])
+    [row] = columns.rows(read_rows(tmp_path / "rows.jsonl"))
+    assert row.candidate == "d"

@@ -18,7 +18,6 @@ from mars_score.meta.sets import read_rated_set
 from research.ratings import __main__ as ratings
 from research.ratings.forms import detokenize
 from research.ratings.sources import SOURCES
-from research.sets import COLUMNS
 
 ROOT = Path(__file__).parent.parent
 
@@ -596,7 +595,7 @@ def test_the_command_builds_sets_from_downloads(tmp_path, capsys):
     ]
     assert errors.startswith("qgeval: not built: ")
     assert "instances.json: there is no such file; it is from https://" in errors
-    data = read_rated_set(out / "development" / "grade_convai2.jsonl", COLUMNS, task="dialogue")
+    data = read_rated_set(out / "development" / "grade_convai2.jsonl", task="dialogue")
     assert (data.ratings, len(data.single_ratings), set(data.systems)) == (
         [3.5] * 4,
         4,

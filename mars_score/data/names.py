@@ -1,4 +1,4 @@
-"""The usual names of columns and fields that hold passages, questions and chats, in whatever case and spelling."""
+"""The usual names of columns and fields that hold candidates, passages, questions and chats, however spelt."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +9,7 @@ from mars_score.errors import ColumnError
 Title = TypeVar("Title")  # of a column or field; most are strings
 
 _QUESTIONS = ("question", "userinput", "query", "input")  # the first that is there is taken
+_CANDIDATES = ("candidate", "candidates")
 _CHATS = ("messages", "conversation", "conversations")
 _WHOSE = "(retrieved|retrieval|source|reference|relevant|supporting|gold)?"
 _PASSAGES = re.compile(
@@ -41,7 +42,7 @@ def names_chat(title: object) -> bool:
 def usual_titles(
     unknown: Sequence[str], titles: Sequence[str], holds_list: Callable[[str], bool]
 ) -> dict[str, str]:
-    """Return the titles of contexts and candidates where these are passages that were retrieved, or chats.
+    """Return the titles of contexts that are passages or chats, and of candidates that are called so, or chats.
 
     Args:
         unknown: of ``"context"`` and ``"prediction"`` those whose column is looked for.
@@ -58,7 +59,8 @@ def usual_titles(
     if len(passages) > 1:
         fault = f"columns {', '.join(map(repr, passages))} could all hold the contexts"
         raise ColumnError(f"{fault}; name one", ["context"])
-    usual = {"context": passages[0] if passages else chat, "prediction": chat}
+    candidate = next((title for title in _CANDIDATES if title in titles), chat)
+    usual = {"context": passages[0] if passages else chat, "prediction": candidate}
     return {name: title for name in unknown if (title := usual[name]) is not None}
 
 
