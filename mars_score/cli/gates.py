@@ -11,38 +11,15 @@ from typing import TYPE_CHECKING
 
 from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen
 from mars_score.cli.printing import print_error
-from mars_score.errors import Notice
+from mars_score.cli.unchecked import describe_unchecked, why_untold
 from mars_score.findings import brief_findings, findings_of
-from mars_score.language import may_be_english
 from mars_score.rows import Unchecked
 from mars_score.text import one_line
 
 if TYPE_CHECKING:
-    from mars_score.rows import Row, RowScore
     from mars_score.runs import Run, Summary
 
 _LISTED = 20  # rows that fail
-# The reasons why contradictions of a row cannot be found, as nouns of one and of several rows.
-_REASONS: dict[str, tuple[str, str]] = {
-    Unchecked.DIALOGUE: ("dialogue", "dialogues"),
-    Unchecked.RECORD: ("record", "records"),
-    Unchecked.BLANK: ("blank candidate", "blank candidates"),
-    Unchecked.NO_REFERENCE: ("row without references", "rows without references"),
-    Unchecked.NO_CONTEXT: ("summary without a context", "summaries without a context"),
-    Unchecked.NOT_ENGLISH: ("row that is not English", "rows that are not English"),
-    Unchecked.FAR: ("row far from its references", "rows far from their references"),
-    Unchecked.NOT_BY_CONTEXT: (
-        "summary that this preset cannot judge by its context",
-        "summaries that this preset cannot judge by their context",
-    ),
-    Unchecked.NOTHING_STATED: ("row that states nothing", "rows that state nothing"),
-}
-_TEXT = "whose task is text"
-# By the reason, what can check such rows.
-_REMEDIES: dict[str, str] = {
-    Unchecked.NOT_BY_CONTEXT: "--preset medium can judge these summaries",
-    _TEXT: "--task summary checks candidates that are to follow from their contexts",
-}
 
 
 def add_gate_options(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +75,7 @@ def failures(run: Run, summary: Summary, args: argparse.Namespace, baseline: Bas
     for label, share in (("contradicted", args.fail_contradicted), ("unsupported", args.fail_unsupported)):
         yield from _found(run, label, share)
     if _has_too_many_unchecked(summary, args):
-        yield describe(summary.unchecked, len(summary.scores))
+        yield describe_unchecked(summary.unchecked, len(summary.scores))
     if baseline:
         yield from fallen(run.scores(), baseline, args.least_fall)
 
@@ -156,34 +133,8 @@ def count_untold(run: Run) -> Counter[str]:
     """Return the number of rows of which no unsupported sentence can be told, by the reason."""
     reasons = Counter[str]()
     for chunk, scored in run.scores():
-        reasons.update(filter(None, map(_why_untold, chunk.rows, scored)))
+        reasons.update(filter(None, map(why_untold, chunk.rows, scored)))
     return reasons
-
-
-def _why_untold(row: Row, result: RowScore) -> str:
-    """Say why no unsupported sentence can be told of a row; "" if one can."""
-    if result.unsupported:
-        return ""
-    if result.unchecked in (Unchecked.BLANK, Unchecked.BY_SETTINGS, Unchecked.NOTHING_STATED):
-        return result.unchecked
-    if row.task not in ("summary", "data"):
-        return Unchecked.DIALOGUE if row.task == "dialogue" else _TEXT
-    if not row.context:
-        return "without a context"
-    is_foreign = Notice.NOT_ENGLISH in result.notices or not may_be_english(row)
-    return Unchecked.NOT_ENGLISH if is_foreign else ""
-
-
-def describe(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:
-    """Write how many rows cannot be checked for something, for which reasons, and what can check them."""
-    parts = [
-        f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}"
-        for reason, count in unchecked.most_common()
-    ]
-    who = "no row" if unchecked.total() == rows else f"{unchecked.total()} of {rows} rows"
-    can = "can be" if unchecked.total() == rows else "cannot be"
-    remedies = [f"; {remedy}" for reason, remedy in _REMEDIES.items() if unchecked[reason]]
-    return f"{who} {can} checked for {sought}: {', '.join(parts)}{''.join(remedies)}"
 
 
 def unchecked_notices(run: Run, summary: Summary, args: argparse.Namespace) -> Iterator[str]:
@@ -194,11 +145,11 @@ def unchecked_notices(run: Run, summary: Summary, args: argparse.Namespace) -> I
     """
     unchecked, rows = summary.unchecked, len(summary.scores)
     if args.fail_unsupported is not None and (untold := count_untold(run)):
-        print_error(describe(untold, rows, "unsupported sentences"))
+        print_error(describe_unchecked(untold, rows, "unsupported sentences"))
     if _has_too_many_unchecked(summary, args):
         return
     if args.fail_contradicted is not None or args.fail_unchecked is not None:
         if unchecked:
-            print_error(describe(unchecked, rows))
+            print_error(describe_unchecked(unchecked, rows))
     elif unchecked.total() == rows > 0 and Unchecked.BY_SETTINGS not in unchecked:
-        yield describe(unchecked, rows)
+        yield describe_unchecked(unchecked, rows)

@@ -1,0 +1,55 @@
+"""What ``mars score`` says of the rows in which nothing can be found, and by which options it could be."""
+
+from collections import Counter
+
+from mars_score.errors import Notice
+from mars_score.language import may_be_english
+from mars_score.rows import Row, RowScore, Unchecked
+
+# The reasons why contradictions of a row cannot be found, as nouns of one and of several rows.
+_REASONS: dict[str, tuple[str, str]] = {
+    Unchecked.DIALOGUE: ("dialogue", "dialogues"),
+    Unchecked.RECORD: ("record", "records"),
+    Unchecked.BLANK: ("blank candidate", "blank candidates"),
+    Unchecked.NO_REFERENCE: ("row without references", "rows without references"),
+    Unchecked.NO_CONTEXT: ("summary without a context", "summaries without a context"),
+    Unchecked.NOT_ENGLISH: ("row that is not English", "rows that are not English"),
+    Unchecked.FAR: ("row far from its references", "rows far from their references"),
+    Unchecked.NOT_BY_CONTEXT: (
+        "summary that this preset cannot judge by its context",
+        "summaries that this preset cannot judge by their context",
+    ),
+    Unchecked.NOTHING_STATED: ("row that states nothing", "rows that state nothing"),
+}
+_TEXT = "whose task is text"
+# By the reason, what can check such rows.
+_REMEDIES: dict[str, str] = {
+    Unchecked.NOT_BY_CONTEXT: "--preset medium can judge these summaries",
+    _TEXT: "--task summary checks candidates that are to follow from their contexts",
+}
+
+
+def why_untold(row: Row, result: RowScore) -> str:
+    """Say why no unsupported sentence can be told of a row; "" if one can."""
+    if result.unsupported:
+        return ""
+    if result.unchecked in (Unchecked.BLANK, Unchecked.BY_SETTINGS, Unchecked.NOTHING_STATED):
+        return result.unchecked
+    if row.task not in ("summary", "data"):
+        return Unchecked.DIALOGUE if row.task == "dialogue" else _TEXT
+    if not row.context:
+        return "without a context"
+    is_foreign = Notice.NOT_ENGLISH in result.notices or not may_be_english(row)
+    return Unchecked.NOT_ENGLISH if is_foreign else ""
+
+
+def describe_unchecked(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:
+    """Write how many rows cannot be checked for something, for which reasons, and what can check them."""
+    parts = [
+        f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}"
+        for reason, count in unchecked.most_common()
+    ]
+    who = "no row" if unchecked.total() == rows else f"{unchecked.total()} of {rows} rows"
+    can = "can be" if unchecked.total() == rows else "cannot be"
+    remedies = [f"; {remedy}" for reason, remedy in _REMEDIES.items() if unchecked[reason]]
+    return f"{who} {can} checked for {sought}: {', '.join(parts)}{''.join(remedies)}"
