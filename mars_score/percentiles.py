@@ -64,12 +64,14 @@ def find_percentiles(
     a context, with samples, or not in English.
     """
     tables = tables_for(signature)
-    return [
-        _percentile(score, tables[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
-        if tables and score.terms and row.context and not row.samples and may_be_english(row)
-        else None
-        for row, score in zip(rows, scores, strict=True)
-    ]
+    return [find_percentile(row, score, tables) for row, score in zip(rows, scores, strict=True)]
+
+
+def find_percentile(row: Row, score: RowScore, tables: Mapping[str, Any]) -> Percentile | None:
+    """Find the percentile of a row, by the tables of :func:`tables_for`; None as for :func:`find_percentiles`."""
+    if not tables or not score.terms or not row.context or row.samples or not may_be_english(row):
+        return None
+    return _percentile(score, tables[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
 
 
 def tables_for(signature: Signature) -> Mapping[str, Any]:

@@ -189,7 +189,7 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
     assert lines[0][-2:] == ["rows", "5"]
     assert f"notice: {Notice.BLANK.message}: 1 of 5 rows (line 2)" in text
     assert lines[lines.index(["line", "score", "candidate"]) + 1 :] == [
-        *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.5000", "c", "d"]),
+        *(["2", "0.0000", "q"], ["2", "0.0000"], ["3", "0.5000", "c", "d"]),
         *(["1", "1.0000", "a", "b"], ["2", "1.0000", "x", "y"]),
     ]
 

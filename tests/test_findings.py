@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import jsonl
 import pytest
 import word_recall
+from result_rows import read
 
 import mars_score
-from mars_score.cli.gates import add_gate_options, failures, unchecked_notices
-from mars_score.data.columns import RecordFile
+from mars_score.cli.gates import add_gate_options, make_gates
 from mars_score.errors import Notice
 from mars_score.explanation import Explanation, marked_page
 from mars_score.findings import Finding, brief_findings, findings_of, label_of, listed, marked_parts
 from mars_score.results import MarsResult
 from mars_score.rows import Row, RowScore, Verdict
-from mars_score.runs import SHOWN, Chunk, Summary
+from mars_score.run_summary import SHOWN, Summary
 from mars_score.scorer import MarsScorer
 
 ONE, TWO = "Tickets cost 25 dollars in Rome.", "Anna Berg left in 1970."
@@ -204,18 +204,18 @@ def test_a_notebook_shows_first_what_was_found():
 
 
 def summary_of(*scores):
-    summary, rows = Summary(), [SUMMARY] * len(scores)
-    summary.add(Chunk(RecordFile("rows.jsonl", [{}] * len(rows), list(range(len(rows)))), rows), list(scores))
-    return summary
+    return read(Summary(), *((SUMMARY, score) for score in scores))
 
 
 def test_the_list_has_what_was_found_then_the_lowest_and_highest():
     scores = [replace(score, score=score.score + step / 100) for step in range(9) for score in FOUND.values()]
     shown = summary_of(*scores).shown
     assert list(shown) == ["contradicted", "unsupported", ""]
-    assert [row.score for row in shown["contradicted"]] == pytest.approx([0.9 + step / 100 for step in range(6)])
-    assert [row.score for row in shown[""]] == pytest.approx([0.1, 0.11, 0.12, 0.16, 0.17, 0.18])
-    assert all(row.label == label for label, rows in shown.items() for row in rows)
+    assert [row.score.score for row in shown["contradicted"]] == pytest.approx(
+        [0.9 + step / 100 for step in range(6)]
+    )
+    assert [row.score.score for row in shown[""]] == pytest.approx([0.1, 0.11, 0.12, 0.16, 0.17, 0.18])
+    assert all(label_of(row.score) == label for label, rows in shown.items() for row in rows)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2 * SHOWN, 2 * SHOWN + 1])
@@ -300,25 +300,17 @@ def test_a_share_of_unsupported_rows_fails(score, labels, share, code):
     )
 
 
-def gate_run(*rows):
-    """A run with (row, score) pairs, and its summary."""
-    file = RecordFile("rows.jsonl", [{}] * len(rows), list(range(len(rows))))
-    chunk = Chunk(file, [row for row, _ in rows])
-    scores, summary = [one for _, one in rows], Summary()
-    summary.add(chunk, scores)
-    return SimpleNamespace(scores=lambda: iter([(chunk, scores)])), summary
-
-
-def gate(*options):
+def gates_after(row, score, *options):
+    """The gates of some options, which were given a row."""
     parser = argparse.ArgumentParser()
     add_gate_options(parser)
-    return parser.parse_args(options)
+    return [read(gate, (row, score)) for gate in make_gates(parser.parse_args(options), None)]
 
 
 def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
     both = RowScore(0.5, contradicted=(PRICE,), unsupported=(missing("25 dollars", sentence=ONE, number=1),))
-    lines = list(failures(*gate_run((SUMMARY, both)), gate("--fail-contradicted", "--fail-unsupported"), None))
-    assert lines == [
+    gates = gates_after(SUMMARY, both, "--fail-contradicted", "--fail-unsupported")
+    assert [line for gate in gates for line in gate.failures()] == [
         "1 of 1 rows is contradicted:",
         f"  line 1: {ONE}",
         '    sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars)',
@@ -347,11 +339,11 @@ def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
         (SUMMARY, RowScore(0.0, unchecked="nothing is stated"), "1 row that states nothing"),
     ],
 )
-def test_a_gate_that_cannot_check_a_row_says_so(row, result, reason, capsys):
-    list(unchecked_notices(*gate_run((row, result)), gate("--fail-unsupported")))
-    error = capsys.readouterr().err
-    assert error.startswith(f"mars: no row can be checked for unsupported sentences: {reason}" if reason else "")
-    assert bool(error) == bool(reason)
+def test_a_gate_that_cannot_check_a_row_says_so(row, result, reason):
+    (gate,) = gates_after(row, result, "--fail-unsupported")
+    told = gate.unchecked()
+    assert told.startswith(f"no row can be checked for unsupported sentences: {reason}" if reason else "")
+    assert bool(told) == bool(reason)
 
 
 # judge

@@ -5,17 +5,15 @@ import itertools
 import json
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import jsonl
 import pytest
 import word_recall
+from result_rows import read
 
 from mars_score.cli.baseline import Baseline
-from mars_score.cli.gates import add_gate_options, failures
-from mars_score.data.columns import RecordFile
+from mars_score.cli.gates import add_gate_options, make_gates
 from mars_score.rows import Row, RowScore, Verdict
-from mars_score.runs import Chunk, Summary
 from mars_score.variants import plus_variant
 
 ROWS = [
@@ -92,9 +90,15 @@ REASONS = {
     "dialogue": ("1 dialogue", "2 dialogues"),
     "record": ("1 record", "2 records"),
     "blank candidate": ("1 blank candidate", "2 blank candidates"),
-    "no reference": ("1 row without references", "2 rows without references"),
+    "no reference": (
+        "1 row without references; --preset medium --task summary can judge candidates by their contexts alone",
+        "2 rows without references; --preset medium --task summary can judge candidates by their contexts alone",
+    ),
     "no context": ("1 summary without a context", "2 summaries without a context"),
-    "not judged by this NLI model": ("1 row not judged by this NLI model", "2 rows not judged by this NLI model"),
+    "not judged by this NLI model": tuple(
+        f"{rows} not judged by this NLI model; the NLI models of --preset mini and medium can judge English rows"
+        for rows in ("1 row", "2 rows")
+    ),
     "not English": ("1 row that is not English", "2 rows that are not English"),
     "far from its references": ("1 row far from its references", "2 rows far from their references"),
     "this preset cannot judge summaries by their context": (
@@ -154,6 +158,20 @@ def test_without_a_gate_only_a_run_without_any_checked_row_is_told_of(score, fou
     assert "checked" not in score()[1]
 
 
+def test_what_can_check_a_row_is_told_once(score, found):
+    found("dialogue", "this preset cannot judge summaries by their context", "")
+    expected = (
+        "2 of 3 rows cannot be checked for contradictions: 1 dialogue, "
+        "1 summary that this preset cannot judge by its context; --preset medium can judge these summaries"
+    )
+    assert score()[1:] == (score()[1], "")
+    assert score()[1].count(f"notice: {expected}\n") == 1
+    for gates in (["--fail-contradicted"], ["--fail-unchecked"], ["--fail-contradicted", "--fail-unchecked"]):
+        _, out, error = score(*gates)
+        assert "checked" not in out
+        assert error == f"mars: {expected}\n"
+
+
 @pytest.mark.parametrize(
     ("unchecked", "share", "code"),
     [(0, None, 0), (1, None, 3), (1, 0.3, 3), (1, 0.34, 0), (2, 0.5, 3), (2, 0.67, 0), (3, 0.99, 3)],
@@ -183,10 +201,6 @@ def test_the_status_is_3_if_any_gate_fails(gates):
         RowScore(0.5, unsupported=(LACKING,)),
         RowScore(0.0, unchecked="blank candidate"),
     ]
-    file = RecordFile("rows.jsonl", [{}] * 3, [0, 1, 2])
-    chunk, summary = Chunk(file, [Row("a", ("b",), "c")] * 3), Summary()
-    run = SimpleNamespace(scores=lambda: iter([(chunk, rows)]))
-    summary.add(chunk, rows)
     parser = argparse.ArgumentParser()
     add_gate_options(parser)
     options, baseline = [], None
@@ -197,9 +211,11 @@ def test_the_status_is_3_if_any_gate_fails(gates):
             baseline = Baseline("scores.jsonl", [values[gate]] * 3)
         else:
             options += [option, str(values[gate])]
-    failed = list(failures(run, summary, parser.parse_args(options), baseline))
-    lines = [line for line in failed if not line.startswith(" ")]
-    assert len(lines) == gates.count(0)
+    failed = []
+    for gate in make_gates(parser.parse_args(options), baseline):
+        read(gate, *((Row("a", ("b",), "c"), row) for row in rows))
+        failed += [line for line in gate.failures() if not line.startswith(" ")]
+    assert len(failed) == gates.count(0)
 
 
 @pytest.mark.parametrize("option", GATES)

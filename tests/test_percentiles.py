@@ -222,8 +222,8 @@ def test_of_the_script_by_hand():
 
 @pytest.mark.usefixtures("made")
 def test_the_command_line(tmp_path, run):
-    """Its line has the means of the rows that have a percentile."""
-    candidates = ["They sleep on ship 3.", "Who stays?", " "]
+    """Its line has the means of the rows that have a percentile, if these are ten at least."""
+    candidates = [*["They sleep on ship 3.", "Who stays?"] * 5, " "]
     rows = [
         {"prediction": candidate, "reference": "They stay.", "context": "The sailors stay."}
         for candidate in candidates
@@ -231,13 +231,15 @@ def test_the_command_line(tmp_path, run):
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
     command = ["score", path, "--preset", "mini", "--variant", "fast", "--task", "summary"]
     scorer = MarsScorer("mini", variant="fast")
-    places = scorer.score(candidates, ["They stay."] * 3, ["The sailors stay."] * 3, tasks="summary").percentiles
-    means = Percentile(*map(mean, zip(*places[:2], strict=True)))
+    places = scorer.score(candidates, ["They stay."] * 11, ["The sailors stay."] * 11, tasks="summary").percentiles
+    means = Percentile(*map(mean, zip(*places[:10], strict=True)))
     assert places[0] != places[1]
-    assert f"on average (2 of 3 rows) {means}" in run(*command)[1].splitlines()
+    assert f"on average (10 of 11 rows) {means}" in run(*command)[1].splitlines()
+    few = jsonl.write(tmp_path / "few.jsonl", rows[1:])
+    assert "rated candidates" not in run("score", few, *command[2:])[1]
     details = json.loads(run(*command, "--json", "--detailed")[1])["rows"]
     assert [record["percentile"] for record in details] == [
-        *(pytest.approx(place._asdict(), abs=1e-4) for place in places[:2]),
+        *(pytest.approx(place._asdict(), abs=1e-4) for place in places[:10]),
         None,
     ]
     assert "rated candidates" not in run(*command, "--repetition-penalty", "0")[1]

@@ -28,8 +28,9 @@ from mars_score import MarsScorer
 from mars_score.atomic import naming, temporary_folder
 from mars_score.cache import ResultStore
 from mars_score.cli import main
+from mars_score.data import reading
 from mars_score.data.reading import read_chunks, read_rows
-from mars_score.data.writing import RUN_PREFIX, is_stream
+from mars_score.data.writing import RUN_PREFIX, LineFile, is_stream
 from mars_score.errors import Notice, WorkerError
 from mars_score.results import FOUND
 from mars_score.rows import Row
@@ -88,7 +89,8 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     )
     # Models that do not ship have no verdicts; `paper` asks for none.
     unchecked = (
-        "no row can be checked for contradictions: 28 rows not judged by this NLI model, 2 blank candidates"
+        "no row can be checked for contradictions: 28 rows not judged by this NLI model, 2 blank candidates; "
+        "the NLI models of --preset mini and medium can judge English rows"
     )
     assert notices == expected_notices + [unchecked] * (variant == "plus")
     assert shown["signature"] == str(expected.signature)
@@ -101,6 +103,38 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     assert {row.pop("mars_signature") for row in written} == {str(expected.signature)}
     assert written == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
+
+
+GATES = ["--fail-rows-under", 2, "--fail-contradicted", "--fail-unsupported", "--fail-unchecked"]
+OPTIONS = {
+    "plain": [],
+    "detailed": ["--detailed", "--explain"],
+    "JSON": ["--json", "--detailed", "--explain"],
+    "output": ["--out", "out.csv"],
+    "gates": GATES,
+    "all": [
+        *GATES,
+        "--fail-under",
+        2,
+        "--fail-under-baseline",
+        "baseline.jsonl",
+        "--detailed",
+        "--out",
+        "out.csv",
+    ],
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.usefixtures("word_models")
+def test_a_file_is_read_three_times(tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    read_records, read_paths = reading.read_records, []
+    monkeypatch.setattr(reading, "read_records", lambda path: read_paths.append(str(path)) or read_records(path))
+    path = write(tmp_path / "rows.jsonl", make_rows(20))
+    write(tmp_path / "baseline.jsonl", [{"mars": 2}] * 20)
+    assert score_words(path, "--chunk-size", 8, *options) == (3 if "--fail-rows-under" in options else 0)
+    assert read_paths.count(str(path)) == 3
 
 
 @pytest.mark.slow
@@ -178,6 +212,25 @@ def test_a_full_disk_is_named_with_the_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left") as caught, naming(tmp_path / "rows"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert caught.value.filename == str(tmp_path / "rows")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+@pytest.mark.parametrize("together", [0, 2**20], ids=["while lines are added", "at the end"])
+def test_a_disk_that_is_full_while_lines_are_kept(monkeypatch, together):
+    monkeypatch.setattr("mars_score.data.writing._LINES_TOGETHER", together)
+    lines = LineFile(Path("/dev/full"), "out.jsonl")
+    with pytest.raises(OSError, match="No space left") as caught:
+        lines.add("a\n"), list(lines)
+    assert caught.value.filename == "out.jsonl"
+
+
+@pytest.mark.parametrize("together", [0, 2, 2**20])
+def test_lines_are_read_as_they_were_added(tmp_path, monkeypatch, together):
+    monkeypatch.setattr("mars_score.data.writing._LINES_TOGETHER", together)
+    lines, added = LineFile(tmp_path / "lines"), ["a\n", "\u2028b\r\n", "\ud83d\n", "\n"]
+    for line in added:
+        lines.add(line)
+    assert list(lines) == added
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mars_score.data.columns import NAMES, Columns
 from mars_score.errors import ColumnError
@@ -17,6 +17,9 @@ from mars_score.meta.sets import RATED_COLUMNS
 from mars_score.options import Option, options_of
 from mars_score.presets import DEFAULT_PRESETS, PRESETS
 from mars_score.settings import GROUPS, SETTING_NAMES
+
+if TYPE_CHECKING:
+    from mars_score.runs import RunOptions
 
 OUT = (
     "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
@@ -113,31 +116,32 @@ def rated_columns(args: argparse.Namespace) -> dict[str, str]:
 
 
 @contextmanager
-def readable_again(args: argparse.Namespace) -> Iterator[Callable[[str], str]]:
-    """Copy standard input to a temporary file that can be read several times, if ``args.file`` is "-".
+def readable_again(path: str) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """Copy standard input to a temporary file that can be read several times, if ``path`` is "-".
 
-    Yields a function that replaces the file's name in a message; in errors it is replaced already.
+    Yields the path of a file that can be read several times, and a function that replaces it in a message by what
+    the user knows; in errors it is replaced already.
 
     Raises:
         ValueError: also if standard input is closed.
     """
-    if args.file != "-":
-        yield str
+    if path != "-":
+        yield path, str
         return
     if sys.stdin is None:  # The caller closed it, as in: mars score - <&-
         raise ValueError("standard input is closed; send the rows to it, or name a file")
     from mars_score.atomic import naming, temporary_folder
 
     with temporary_folder("mars-stdin-") as folder:
-        args.file = path = str(folder / "rows")  # The first line tells the format.
+        copy = str(folder / "rows")  # The first line tells the format.
 
         def rename(message: str) -> str:
-            return message.replace(path, "standard input")
+            return message.replace(copy, "standard input")
 
-        with naming(path), open(path, "wb") as file:
+        with naming(copy), open(copy, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         try:
-            yield rename
+            yield copy, rename
         except (ValueError, TypeError) as error:
             error.args = (rename(str(error)),)
             raise
@@ -154,6 +158,14 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--workers", type=count, default=1, metavar="N", help="parallel processes (default: 1)")
     text = "rows scored together (default: %(default)s)"
     group.add_argument("--chunk-size", type=count, default=256, metavar="N", help=text)
+
+
+def run_options(args: argparse.Namespace) -> "RunOptions":
+    """Return what the options ask of a run."""
+    from mars_score.runs import RunOptions
+
+    columns, arguments = input_columns(args), scorer_arguments(args)
+    return RunOptions(args.file, columns, arguments, args.out, args.chunk_size, args.workers)
 
 
 def count(text: str) -> int:

@@ -1,25 +1,31 @@
-"""The gates of ``mars score``: what ends it with status 3, and what it says of rows that cannot be checked."""
+"""The gates of ``mars score``: what ends it with status 3."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import statistics
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from mars_score.cli.baseline import LEAST_FALL, Baseline, fallen
-from mars_score.cli.printing import print_error
+from mars_score.cli.baseline import LEAST_FALL, Baseline
 from mars_score.cli.unchecked import describe_unchecked, why_untold
 from mars_score.findings import brief_findings, findings_of
-from mars_score.rows import Unchecked
+from mars_score.run_summary import Lowest
+from mars_score.stats.resampling import ContextLabels, mean_interval
 from mars_score.text import one_line
 
 if TYPE_CHECKING:
-    from mars_score.runs import Run, Summary
+    from mars_score.runs import ResultRow
 
 _LISTED = 20  # rows that fail
+_LISTED_FALLS = 10  # rows that fell most
+
+
+# Options
 
 
 def add_gate_options(parser: argparse.ArgumentParser) -> None:
@@ -69,87 +75,183 @@ def _share(text: str) -> float:
     return number
 
 
-def failures(run: Run, summary: Summary, args: argparse.Namespace, baseline: Baseline | None) -> Iterator[str]:
-    """Yield lines on each gate that fails; none if the build passes."""
-    yield from _low_scores(run, summary.mean, args.fail_under, args.fail_rows_under)
-    for label, share in (("contradicted", args.fail_contradicted), ("unsupported", args.fail_unsupported)):
-        yield from _found(run, label, share)
-    if _has_too_many_unchecked(summary, args):
-        yield describe_unchecked(summary.unchecked, len(summary.scores))
-    if baseline:
-        yield from fallen(run.scores(), baseline, args.least_fall)
+def make_gates(args: argparse.Namespace, baseline: Baseline | None) -> list[RunGate]:
+    """Make the gates that the options ask for, each to be given all rows.
 
-
-def _low_scores(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
-    """Yield lines on the scores below a threshold: the mean, then rows with line and candidate, lowest first."""
-    if fail_under is not None and not mean >= fail_under:  # NaN fails as well.
-        yield f"the mean score {mean:.4f} is below {fail_under:g}"
-    if fail_rows_under is None:
-        return
-    below = sorted(
-        (result.score, number + 1, row.candidate)
-        for chunk, scored in run.scores()
-        for number, result, row in zip(chunk.file.numbers, scored, chunk.rows, strict=True)
-        if not result.score >= fail_rows_under
-    )
-    if below:
-        more = f"; the {_LISTED} lowest are" if len(below) > _LISTED else ""
-        scores = "score is" if len(below) == 1 else "scores are"
-        yield f"{len(below)} {scores} below {fail_rows_under:g}{more}:"
-    for score, line, text in below[:_LISTED]:
-        yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
-
-
-def _found(run: Run, label: str, most: float | None) -> Iterator[str]:
-    """Yield lines on the rows with a sentence of this label, if these are more than a share of the rows."""
-    if most is None:
-        return
-    rows, found = 0, []
-    for chunk, scored in run.scores():
-        rows += len(scored)
-        found += [
-            (number + 1, findings_of(row, result if label == "contradicted" else replace(result, contradicted=())))
-            for number, row, result in zip(chunk.file.numbers, chunk.rows, scored, strict=True)
-            if getattr(result, label)
-        ]
-    if len(found) <= most * rows:
-        return
-    more = f"; the first {_LISTED} are" if len(found) > _LISTED else ""
-    yield f"{len(found)} of {rows} rows {'is' if len(found) == 1 else 'are'} {label}{more}:"
-    for line, findings in found[:_LISTED]:
-        yield f"  line {line}: {one_line(findings[0].verdict.sentence, 80)}"
-        yield f"    {brief_findings(findings)}"
-
-
-# Rows that cannot be checked
-
-
-def _has_too_many_unchecked(summary: Summary, args: argparse.Namespace) -> bool:
-    most = args.fail_unchecked
-    return most is not None and summary.unchecked.total() > most * len(summary.scores)
-
-
-def count_untold(run: Run) -> Counter[str]:
-    """Return the number of rows of which no unsupported sentence can be told, by the reason."""
-    reasons = Counter[str]()
-    for chunk, scored in run.scores():
-        reasons.update(filter(None, map(why_untold, chunk.rows, scored)))
-    return reasons
-
-
-def unchecked_notices(run: Run, summary: Summary, args: argparse.Namespace) -> Iterator[str]:
-    """Yield a line if no row can be checked though the settings would check some.
-
-    With ``--fail-contradicted`` or ``--fail-unchecked`` a line on standard error tells of any such rows instead,
-    unless the gate fails by them; with ``--fail-unsupported`` another of those that it cannot check.
+    Args:
+        args: the options.
+        baseline: scores that those of today may not fall below.
     """
-    unchecked, rows = summary.unchecked, len(summary.scores)
-    if args.fail_unsupported is not None and (untold := count_untold(run)):
-        print_error(describe_unchecked(untold, rows, "unsupported sentences"))
-    if _has_too_many_unchecked(summary, args):
-        return
-    if args.fail_contradicted is not None or args.fail_unchecked is not None:
-        if unchecked:
-            print_error(describe_unchecked(unchecked, rows))
-    elif unchecked.total() == rows > 0 and Unchecked.BY_SETTINGS not in unchecked:
-        yield describe_unchecked(unchecked, rows)
+    gates: list[RunGate] = []
+    if args.fail_under is not None:
+        gates.append(MeanGate(args.fail_under))
+    if args.fail_rows_under is not None:
+        gates.append(RowsGate(args.fail_rows_under))
+    if args.fail_contradicted is not None:
+        gates.append(FoundGate("contradicted", args.fail_contradicted))
+    if args.fail_unsupported is not None:
+        gates.append(FoundGate("unsupported", args.fail_unsupported))
+    if args.fail_unchecked is not None:
+        gates.append(UncheckedGate(args.fail_unchecked))
+    if baseline:
+        gates.append(BaselineGate(baseline, args.least_fall))
+    return gates
+
+
+# Gates
+
+
+class RunGate(Protocol):
+    """A reader of rows that may fail a build."""
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+
+    def failures(self) -> Iterator[str]:
+        """Yield lines on why the gate fails, with the rows; none if it passes."""
+
+    def unchecked(self) -> str:
+        """Describe the rows that the gate cannot check; "" without any."""
+        return ""
+
+
+class MeanGate(RunGate):
+    """Fails if the mean score is below a threshold."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._scores = array("d")
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        self._scores.append(row.score.score)
+
+    def failures(self) -> Iterator[str]:
+        """Yield a line on the mean."""
+        mean = statistics.mean(self._scores)
+        if not mean >= self._least:  # NaN fails as well.
+            yield f"the mean score {mean:.4f} is below {self._least:g}"
+
+
+class RowsGate(RunGate):
+    """Fails if the score of any row is below a threshold."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._count = 0
+        self._lowest = Lowest(_LISTED)
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        if not row.score.score >= self._least:  # NaN fails as well.
+            self._count += 1
+            self._lowest.add(row.score.score, row)
+
+    def failures(self) -> Iterator[str]:
+        """Yield lines on the rows, lowest first."""
+        if self._count:
+            more = f"; the {_LISTED} lowest are" if self._count > _LISTED else ""
+            scores = "score is" if self._count == 1 else "scores are"
+            yield f"{self._count} {scores} below {self._least:g}{more}:"
+        for row in self._lowest.rows:
+            yield f"  line {row.number + 1}: {row.score.score:.4f}  {one_line(row.row.candidate, 100)}"
+
+
+class FoundGate(RunGate):
+    """Fails if more than a share of the rows have a sentence of a label."""
+
+    def __init__(self, label: Literal["contradicted", "unsupported"], most: float) -> None:
+        self._label, self._most = label, most
+        self._rows = self._count = 0
+        self._first: list[ResultRow] = []
+        self._unchecked = Counter[str]()
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        self._rows += 1
+        if getattr(row.score, self._label):
+            self._count += 1
+            self._first += [row] * (len(self._first) < _LISTED)
+        elif reason := self._why_unchecked(row):
+            self._unchecked[reason] += 1
+
+    def _why_unchecked(self, row: ResultRow) -> str:
+        return row.score.unchecked if self._label == "contradicted" else why_untold(row.row, row.score)
+
+    def failures(self) -> Iterator[str]:
+        """Yield lines on the rows, in their order."""
+        if self._count <= self._most * self._rows:
+            return
+        more = f"; the first {_LISTED} are" if self._count > _LISTED else ""
+        are = "is" if self._count == 1 else "are"
+        yield f"{self._count} of {self._rows} rows {are} {self._label}{more}:"
+        for row in self._first:
+            # A sentence that is both is told by its label here.
+            score = row.score if self._label == "contradicted" else replace(row.score, contradicted=())
+            findings = findings_of(row.row, score)
+            yield f"  line {row.number + 1}: {one_line(findings[0].verdict.sentence, 80)}"
+            yield f"    {brief_findings(findings)}"
+
+    def unchecked(self) -> str:
+        """Describe the rows in which no such sentence can be found."""
+        sought = "contradictions" if self._label == "contradicted" else "unsupported sentences"
+        return describe_unchecked(self._unchecked, self._rows, sought) if self._unchecked else ""
+
+
+class UncheckedGate(RunGate):
+    """Fails if more than a share of the rows cannot be checked for contradictions."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._rows = 0
+        self._unchecked = Counter[str]()
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        self._rows += 1
+        if not row.score.checked:
+            self._unchecked[row.score.unchecked] += 1
+
+    def failures(self) -> Iterator[str]:
+        """Yield a line on the rows."""
+        if self._unchecked.total() > self._most * self._rows:
+            yield self.unchecked()
+
+    def unchecked(self) -> str:
+        """Describe the rows."""
+        return describe_unchecked(self._unchecked, self._rows) if self._unchecked else ""
+
+
+class BaselineGate(RunGate):
+    """Fails if the mean score fell below that of an earlier run, by more than is small or can be chance.
+
+    The mean fell if it is lower by more than ``least_fall`` and the 95 % interval of the rows' differences, by
+    resampling contexts, is below 0; with fewer than ten contexts there is no interval.
+    """
+
+    def __init__(self, baseline: Baseline, least_fall: float = LEAST_FALL) -> None:
+        self._baseline, self._least_fall = baseline, least_fall
+        self._differences = array("d")
+        self._labels, self._contexts = ContextLabels(), array("q")
+        self._fallen = Lowest(_LISTED_FALLS)
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        difference = row.score.score - self._baseline.scores[len(self._differences)]
+        if difference < 0:
+            self._fallen.add(difference, row)
+        self._differences.append(difference)
+        self._contexts.extend(self._labels.of([row.row.context]))
+
+    def failures(self) -> Iterator[str]:
+        """Yield lines on the mean and the rows that fell most."""
+        mean = sum(self._differences) / len(self._differences)
+        ends = mean_interval(self._differences, self._contexts).ends
+        if mean >= -self._least_fall or (ends and ends[1] >= 0):
+            return
+        interval = f", 95 % interval {ends[0]:+.4f} to {ends[1]:+.4f}" if ends else ""
+        yield f"the mean score fell by {-mean:.4f} from {self._baseline.path}{interval}; most in"
+        for difference, row in self._fallen.pairs:
+            score = row.score.score
+            before = score - difference
+            yield f"  line {row.number + 1}: {before:.4f} -> {score:.4f}  {one_line(row.row.candidate, 90)}"

@@ -132,9 +132,9 @@ def _survey(args: argparse.Namespace) -> None:
         raise ValueError("--best needs the ratings that decide: name their column with --ratings")
     if args.best:
         check_replaceable(args.best)
-    with readable_again(args) as rename, progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        columns = input_columns(args)
-        file = columns.parse_cells(read_rows(args.file))
+    columns, quiet = input_columns(args), args.quiet
+    with readable_again(args.file) as (path, rename), progress_bars(quiet=quiet) as progress, scoring() as notices:
+        file = columns.parse_cells(read_rows(path))
         names = columns.found_in(file)
         names.examples(file)  # Its errors name the line.
         survey = survey_references(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,18 +16,17 @@ from mars_score.cli.arguments import (
     add_run_options,
     add_scorer_options,
     count,
-    input_columns,
     readable_again,
-    scorer_arguments,
+    run_options,
 )
-from mars_score.cli.baseline import Baseline, read_baseline
-from mars_score.cli.gates import add_gate_options, failures, unchecked_notices
+from mars_score.cli.baseline import Baseline, SameRows, read_baseline
+from mars_score.cli.gates import add_gate_options, make_gates
 from mars_score.cli.printing import print_error, print_notices, scoring
-from mars_score.cli.score_report import show_json, show_text
+from mars_score.errors import Notices
 from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
-    from mars_score.runs import Action, Run
+    from mars_score.runs import Action, Reader, Results, RunOptions
 
 _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability, premise and '
@@ -78,25 +76,25 @@ def _add_augment(commands: Commands) -> None:
 
 
 @contextmanager
-def _complete_run(
-    args: argparse.Namespace, action: Action, baseline: Baseline | None = None
-) -> Iterator[tuple[Run, Path]]:
-    """Yield a run that has computed everything, and its folder, which the end of the block removes.
+def _computed(
+    action: Action, options: RunOptions, baseline: Baseline | None = None, *, quiet: bool
+) -> Iterator[tuple[Results, Path]]:
+    """Yield the results of all rows, and the folder of the run, which the end of the block removes.
 
-    Before anything is computed its rows and settings are compared with those of ``baseline``.
+    Before anything is computed, rows and settings are compared with those of ``baseline``.
     """
     from mars_score.data.writing import run_folder
-    from mars_score.runs import Run
+    from mars_score.runs import check_file
 
-    with readable_again(args) as rename, run_folder(args.out) as folder:
-        with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-            arguments = scorer_arguments(args)
-            run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
-            run.check(args.out, baseline.see if baseline else None)
-            notices += baseline.check(run.signature) if baseline else ()
-            run.compute(args.workers)
+    same = SameRows(baseline) if baseline else None
+    with readable_again(options.path) as (path, rename), run_folder(options.out) as folder:
+        options = replace(options, path=path)
+        with progress_bars(quiet=quiet) as progress, scoring() as notices:
+            checked = check_file(action, options, folder, progress, same.add if same else None)
+            notices += same.check(checked.signature) if same else ()
+            results = checked.compute(options.workers)
         print_notices(map(rename, notices))
-        yield run, folder
+        yield results, folder
 
 
 def _score(args: argparse.Namespace) -> int:
@@ -105,48 +103,56 @@ def _score(args: argparse.Namespace) -> int:
     Returns:
         The exit code: 3 if scores are below their thresholds, else 0.
     """
+    from mars_score.cli.score_report import JsonReport, TextReport
+    from mars_score.data.writing import STDOUT
+    from mars_score.runs import OutputFile
+
+    _check_printing(args)
+    options, baseline = run_options(args), None
+    if args.fail_under_baseline:
+        baseline = read_baseline(args.fail_under_baseline, options.columns, options.arguments.get("task"))
+    gates = make_gates(args, baseline)
+    with _computed("score", options, baseline, quiet=args.quiet) as (results, folder):
+        form = JsonReport if args.json else TextReport
+        report = form(results, folder, detailed=args.detailed, explained=args.explain)
+        output = OutputFile(results, options.out, folder) if options.out else None
+        readers: list[Reader | None] = [report, *gates, output]
+        results.read(filter(None, readers))
+        explanations = results.explain(report.summary.lowest.rows)
+        failures = [line for gate in gates for line in gate.failures()]
+        unchecked = [line for gate in gates if (line := gate.unchecked()) not in ("", *failures)]
+        notices = report.notices(told=[*unchecked, *failures])
+        for line in dict.fromkeys(unchecked):
+            print_error(line)
+        if output:
+            output.finish()
+        if options.out == STDOUT:
+            print_notices([*results.readings.lines(), *notices])
+        else:
+            report.print(notices, explanations)
+    for line in failures:
+        print_error(line)
+    return 3 if failures else 0
+
+
+def _check_printing(args: argparse.Namespace) -> None:
+    """Raise ValueError for an option that prints to standard output where the rows are written to it."""
     for option in ("json", "detailed", "explain"):
         if args.out == "-" and getattr(args, option):
             raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
-    from mars_score.atomic import naming
-    from mars_score.data.writing import write
-
-    baseline = _baseline(args)
-    with _complete_run(args, "score", baseline) as (run, folder):
-        summary = run.summary(args.explain)
-        explanations = run.explain([row.row for row in summary.lowest[: args.explain]])
-        failed = list(failures(run, summary, args, baseline))
-        notices = [*summary.notices.sentences(lines=True), *unchecked_notices(run, summary, args)]
-        shown, encoding = folder / "shown", sys.stdout.encoding or "utf-8"
-        with naming(shown), shown.open("w", encoding=encoding, newline="") as file, redirect_stdout(file):
-            if args.json:
-                show_json(run, summary, explanations, notices, args.detailed)
-            elif args.out != "-":
-                show_text(run, summary, explanations, notices, args.detailed)
-        if args.out == "-":
-            print_notices([*run.readings.lines(), *notices])
-        if args.out is not None:
-            write(run.output(), folder, args.out)  # It may replace the input, which is not read again.
-        with shown.open(encoding=encoding, newline="") as file:
-            shutil.copyfileobj(file, sys.stdout)
-    for line in failed:
-        print_error(line)
-    return 3 if failed else 0
-
-
-def _baseline(args: argparse.Namespace) -> Baseline | None:
-    if not args.fail_under_baseline:
-        return None
-    return read_baseline(args.fail_under_baseline, input_columns(args), getattr(args, "task", None))
 
 
 def _augment(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.data.writing import write
+    from mars_score.runs import OutputFile
 
-    with _complete_run(args, "augment") as (run, folder):
-        notices = run.notices()
-        write(run.output(), folder, args.out)  # It may replace the input.
-    print_notices([*notices.sentences(lines=True), *run.readings.warnings()])
+    notices = Notices()
+    with _computed("augment", run_options(args), quiet=args.quiet) as (results, folder):
+        output = OutputFile(results, args.out, folder)
+        for row in results:
+            output.add(row)
+            notices.add(row.number, row.notices)
+        output.finish()
+    print_notices([*notices.sentences(lines=True), *results.readings.warnings()])
     if not args.quiet:
         print_error(f"{notices.rows} rows with augmented references written to {args.out}")

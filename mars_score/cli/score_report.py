@@ -4,98 +4,191 @@ from __future__ import annotations
 
 import json
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.printing import print_line
-from mars_score.findings import Finding, brief_findings, findings_of
+from mars_score.cli.unchecked import unchecked_notice
+from mars_score.data.writing import LineFile
+from mars_score.findings import brief_findings
+from mars_score.percentiles import Percentile, find_percentile, tables_for
+from mars_score.run_summary import Lowest, Summary
 from mars_score.text import one_line
 
 if TYPE_CHECKING:
     from mars_score.explanation import Explanation
     from mars_score.rows import RowScore
-    from mars_score.runs import Run, Summary
+    from mars_score.runs import ResultRow, Results
+    from mars_score.signature import Signature
 
 _HEADING = "line  score   candidate"
+_FEWEST = 10  # rows with a percentile, of which the mean is shown
 
 
-def show_json(
-    run: Run, summary: Summary, explanations: Sequence[Explanation], notices: Sequence[str], detailed: bool
-) -> None:
-    """Print one JSON object in ASCII, which is safe on any terminal; details are written row by row."""
-    from mars_score.percentiles import find_percentiles
+class ScoreReport(ABC):
+    """A reader of the rows of a run that prints what they are like.
 
-    signature = run.signature
-    result: dict[str, Any] = {
-        "mars": summary.mean,
-        "interval": summary.interval,
-        "faithfulness": summary.faithfulness,
-        "scores": list(summary.scores),
-        "signature": str(signature),
-        "settings": signature.to_dict(),
-        "notices": notices,
-        "read": list(run.readings.lines()),
-    }
-    if explanations:
-        lowest = zip(summary.lowest, explanations, strict=False)
-        result["explanations"] = [{"line": row.number + 1, **reasons.to_dict()} for row, reasons in lowest]
-    if not detailed:
-        print(json.dumps(result))
-        return
-    opening = json.dumps(result).removesuffix("}") + ', "rows": ['
-    for chunk, scored in run.scores():
-        for row, percentile in zip(scored, find_percentiles(chunk.rows, scored, signature), strict=True):
-            details = row.to_dict() | {"percentile": percentile and percentile._asdict()}
-            sys.stdout.write(opening + json.dumps(details))
+    Args:
+        results: of the run.
+        folder: of the run, for details until the summary is printed.
+        detailed: whether every row is printed in detail.
+        explained: number of lowest rows to keep for explanations.
+
+    Attributes:
+        summary: of the rows.
+    """
+
+    def __init__(self, results: Results, folder: Path, *, detailed: bool, explained: int) -> None:
+        self.summary = Summary(Lowest(explained))
+        self._results = results
+        self._details = LineFile(folder / "details") if detailed else None
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        self.summary.add(row)
+        if self._details is not None:
+            for line in self._details_of(row):
+                self._details.add(f"{line}\n")
+
+    def notices(self, told: Sequence[str]) -> list[str]:
+        """Return sentences on rows treated in a special way, and on those not checked unless ``told``."""
+        unchecked = unchecked_notice(self.summary.unchecked, len(self.summary.scores))
+        new = [unchecked] if unchecked and unchecked not in told else []
+        return [*self.summary.notices.sentences(lines=True), *new]
+
+    @abstractmethod
+    def _details_of(self, row: ResultRow) -> Iterator[str]:
+        """Yield the lines with the details of a row."""
+
+    @abstractmethod
+    def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
+        """Print all to standard output.
+
+        Args:
+            notices: sentences on rows.
+            explanations: of the lowest rows.
+        """
+
+
+class JsonReport(ScoreReport):
+    """Prints one JSON object in ASCII, which is safe on any terminal."""
+
+    def __init__(self, results: Results, folder: Path, *, detailed: bool, explained: int) -> None:
+        super().__init__(results, folder, detailed=detailed, explained=explained)
+        self._tables = tables_for(results.signature)
+
+    def _details_of(self, row: ResultRow) -> Iterator[str]:
+        percentile = find_percentile(row.row, row.score, self._tables)
+        yield json.dumps(row.score.to_dict() | {"percentile": percentile and percentile._asdict()})
+
+    def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
+        """Print all to standard output, details row by row; arguments as for :meth:`ScoreReport.print`."""
+        summary, signature = self.summary, self._results.signature
+        result: dict[str, Any] = {
+            "mars": summary.mean,
+            "interval": summary.interval,
+            "faithfulness": summary.faithfulness,
+            "scores": list(summary.scores),
+            "signature": str(signature),
+            "settings": signature.to_dict(),
+            "notices": notices,
+            "read": list(self._results.readings.lines()),
+        }
+        if explanations:
+            lowest = zip(summary.lowest.rows, explanations, strict=True)
+            result["explanations"] = [{"line": row.number + 1, **reasons.to_dict()} for row, reasons in lowest]
+        if self._details is None:
+            print(json.dumps(result))
+            return
+        opening = json.dumps(result).removesuffix("}") + ', "rows": ['
+        for line in self._details:
+            sys.stdout.write(opening + line.removesuffix("\n"))
             opening = ", "
-    print("]}")
+        print("]}")
 
 
-def show_text(
-    run: Run, summary: Summary, explanations: Sequence[Explanation], notices: Sequence[str], detailed: bool
-) -> None:
-    """Print score, signature and notices, then all rows in detail, or what was found, the lowest and highest."""
-    interval = "no interval: fewer than 10 contexts"
-    if ends := summary.interval:
-        interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
-    print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
-    print_line(f"signature {run.signature}")
-    for line in run.readings.lines():
-        print_line(line)
-    if standing := _standing(run):
-        print_line(standing)
-    if (faithfulness := summary.faithfulness) is not None:
-        summaries = f"{len(summary.supported)} of " if len(summary.supported) < len(summary.scores) else ""
-        rows = f"{summaries}{len(summary.scores)} rows"
-        print_line(f"faithfulness {faithfulness:.4f}: mean probability that the context says a sentence ({rows})")
-    for notice in notices:
-        print_line(f"notice: {notice}")
-    if detailed:
-        print_line(_HEADING)
-        _print_details(run)
-    else:
-        _print_shown(summary)
-    for row, explanation in zip(summary.lowest, explanations, strict=False):
-        print_line(f"\nline {row.number + 1}")
-        for line in str(explanation).split("\n"):
-            indent = len(line) - len(line.lstrip(" "))
-            print_line(" " * indent + one_line(line))
+class TextReport(ScoreReport):
+    """Prints score, signature and notices, then all rows in detail, or what was found, the lowest and highest."""
+
+    def __init__(self, results: Results, folder: Path, *, detailed: bool, explained: int) -> None:
+        super().__init__(results, folder, detailed=detailed, explained=explained)
+        self._standing = Standing(results.signature)
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        super().add(row)
+        self._standing.add(row)
+
+    def _details_of(self, row: ResultRow) -> Iterator[str]:
+        """Yield the score, the candidate, what was found in it, the terms and the compared texts."""
+        yield _row_line(row)
+        for finding in row.findings:
+            yield f"      {one_line(finding.with_number(None))}"
+        for value, text in _details(row.score):
+            yield f"      {value:.4f}  {one_line(text)}"
+
+    def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
+        """Print all to standard output; arguments as for :meth:`ScoreReport.print`."""
+        self._print_summary()
+        for notice in notices:
+            print_line(f"notice: {notice}")
+        if self._details is None:
+            _print_shown(self.summary)
+        else:
+            print_line(_HEADING)
+            for line in self._details:
+                print_line(line.removesuffix("\n"))
+        for row, explanation in zip(self.summary.lowest.rows, explanations, strict=True):
+            print_line(f"\nline {row.number + 1}")
+            for line in str(explanation).split("\n"):
+                indent = len(line) - len(line.lstrip(" "))
+                print_line(" " * indent + one_line(line))
+
+    def _print_summary(self) -> None:
+        summary, rows = self.summary, len(self.summary.scores)
+        interval = "no interval: fewer than 10 contexts"
+        if ends := summary.interval:
+            interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
+        print_line(f"MARS {summary.mean:.4f}   {interval}   rows {rows}")
+        print_line(f"signature {self._results.signature}")
+        for line in self._results.readings.lines():
+            print_line(line)
+        if standing := str(self._standing):
+            print_line(standing)
+        if (faithfulness := summary.faithfulness) is not None:
+            of = f"{len(summary.supported)} of " if len(summary.supported) < rows else ""
+            meaning = f"mean probability that the context says a sentence ({of}{rows} rows)"
+            print_line(f"faithfulness {faithfulness:.4f}: {meaning}")
 
 
-def _standing(run: Run) -> str:
-    """Return a line on the mean percentile of the rows among rated candidates; "" if none is known."""
-    from mars_score.percentiles import Percentile, find_percentiles, tables_for
+class Standing:
+    """A reader of rows that tells where they stand on average among rated candidates.
 
-    signature, sums, known, rows = run.signature, [0.0] * len(Percentile._fields), 0, 0
-    for chunk, scored in run.scores() if tables_for(signature) else ():
-        for percentile in find_percentiles(chunk.rows, scored, signature):
-            rows += 1
-            if percentile is not None:
-                known += 1
-                sums = [total + value for total, value in zip(sums, percentile, strict=True)]
-    of_rows = "" if known == rows else f" ({known} of {rows} rows)"
-    # The interval is wide, as if the ratings of all rows erred in one direction.
-    return f"on average{of_rows} {Percentile(*(value / known for value in sums))}" if known else ""
+    Args:
+        signature: of their scores.
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        self._tables = tables_for(signature)
+        self._rows = self._known = 0
+        self._sums = [0.0] * len(Percentile._fields)
+
+    def add(self, row: ResultRow) -> None:
+        """Take the next row."""
+        self._rows += 1
+        if percentile := find_percentile(row.row, row.score, self._tables):
+            self._known += 1
+            self._sums = [total + value for total, value in zip(self._sums, percentile, strict=True)]
+
+    def __str__(self) -> str:
+        """Return a line on the mean percentile, or "" with fewer than ten rows that have one."""
+        if self._known < _FEWEST:
+            return ""
+        of_rows = "" if self._known == self._rows else f" ({self._known} of {self._rows} rows)"
+        # The interval is wide, as if the ratings of all rows erred in one direction.
+        return f"on average{of_rows} {Percentile(*(total / self._known for total in self._sums))}"
 
 
 def _print_shown(summary: Summary) -> None:
@@ -107,8 +200,7 @@ def _print_shown(summary: Summary) -> None:
     print_line(f"{_HEADING} ({order})" if is_partial else _HEADING)
     for label, rows in shown.items():
         for row in rows:
-            text = one_line(row.row.candidate, 80)
-            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {_mark(row.findings)}{text}")
+            print_line(_row_line(row, 80))
             if row.findings:
                 print_line(f"{'':14}{brief_findings(row.findings)}")
         more = by_label[label].count - len(rows)
@@ -116,20 +208,10 @@ def _print_shown(summary: Summary) -> None:
             print_line(f"{'':6}and {more} more {label} row{'s' if more > 1 else ''}")
 
 
-def _mark(findings: Sequence[Finding]) -> str:
-    return f"[{findings[0].label}] " if findings else ""
-
-
-def _print_details(run: Run) -> None:
-    """Print the score, the candidate, what was found in it, the terms and the compared texts of every row."""
-    for chunk, scored in run.scores():
-        for number, row, score in zip(chunk.file.numbers, chunk.rows, scored, strict=True):
-            findings = findings_of(row, score)
-            print_line(f"{number + 1:>4}  {score.score:.4f}  {_mark(findings)}{one_line(row.candidate)}")
-            for finding in findings:
-                print_line(f"      {one_line(finding.with_number(None))}")
-            for value, text in _details(score):
-                print_line(f"      {value:.4f}  {one_line(text)}")
+def _row_line(row: ResultRow, length: int | None = None) -> str:
+    """Write line, score, what was found first, and the candidate, cut to a length."""
+    mark = f"[{row.findings[0].label}] " if row.findings else ""
+    return f"{row.number + 1:>4}  {row.score.score:.4f}  {mark}{one_line(row.row.candidate, length)}"
 
 
 def _details(score: RowScore) -> Iterator[tuple[float, str]]:

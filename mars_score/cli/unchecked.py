@@ -25,26 +25,34 @@ _TEXT = "whose task is text"
 # By the reason, what can check such rows.
 _REMEDIES: dict[str, str] = {
     Unchecked.NOT_BY_CONTEXT: "--preset medium can judge these summaries",
+    Unchecked.NO_REFERENCE: "--preset medium --task summary can judge candidates by their contexts alone",
+    Unchecked.BY_MODEL: "the NLI models of --preset mini and medium can judge English rows",
     _TEXT: "--task summary checks candidates that are to follow from their contexts",
 }
 
 
-def why_untold(row: Row, result: RowScore) -> str:
+def why_untold(row: Row, score: RowScore) -> str:
     """Say why no unsupported sentence can be told of a row; "" if one can."""
-    if result.unsupported:
+    if score.unsupported:
         return ""
-    if result.unchecked in (Unchecked.BLANK, Unchecked.BY_SETTINGS, Unchecked.NOTHING_STATED):
-        return result.unchecked
+    if score.unchecked in (Unchecked.BLANK, Unchecked.BY_SETTINGS, Unchecked.NOTHING_STATED):
+        return score.unchecked
     if row.task not in ("summary", "data"):
         return Unchecked.DIALOGUE if row.task == "dialogue" else _TEXT
     if not row.context:
         return "without a context"
-    is_foreign = Notice.NOT_ENGLISH in result.notices or not may_be_english(row)
+    is_foreign = Notice.NOT_ENGLISH in score.notices or not may_be_english(row)
     return Unchecked.NOT_ENGLISH if is_foreign else ""
 
 
 def describe_unchecked(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:
-    """Write how many rows cannot be checked for something, for which reasons, and what can check them."""
+    """Write how many rows cannot be checked for something, for which reasons, and what can check them.
+
+    Args:
+        unchecked: number of these rows by the reason.
+        rows: number of all rows.
+        sought: what they cannot be checked for.
+    """
     parts = [
         f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}"
         for reason, count in unchecked.most_common()
@@ -53,3 +61,18 @@ def describe_unchecked(unchecked: Counter[str], rows: int, sought: str = "contra
     can = "can be" if unchecked.total() == rows else "cannot be"
     remedies = [f"; {remedy}" for reason, remedy in _REMEDIES.items() if unchecked[reason]]
     return f"{who} {can} checked for {sought}: {', '.join(parts)}{''.join(remedies)}"
+
+
+def unchecked_notice(unchecked: Counter[str], rows: int) -> str:
+    """Describe unchecked rows if other options can check some, or if no row is checked as the settings ask.
+
+    Args:
+        unchecked: number of these rows by the reason.
+        rows: number of all rows.
+
+    Returns:
+        A line, or "".
+    """
+    has_remedy = any(unchecked[reason] for reason in _REMEDIES)
+    has_none = unchecked.total() == rows and Unchecked.BY_SETTINGS not in unchecked
+    return describe_unchecked(unchecked, rows) if has_remedy or has_none else ""

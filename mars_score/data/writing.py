@@ -7,19 +7,20 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from mars_score.atomic import check_replaceable, keep_mode, temporary_folder
+from mars_score.atomic import check_replaceable, keep_mode, naming, temporary_folder
 from mars_score.data.columns import RecordFile
 from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import whole
 
 STDOUT = "-"  # as a name of an output
 RUN_PREFIX = ".mars-run-"
+_LINES_TOGETHER = 2**20  # bytes of lines that are written together
 _ROW_GROUP_SIZE = 4096  # rows of a row group of Parquet files, at most
 _ROW_GROUP_BYTES = 2**26  # bytes of a row group as JSON, at most
 _COMPRESSED = (".bz2", ".xz", ".zst", ".zip", ".7z", ".parquet.gz")
@@ -51,7 +52,7 @@ def plain(value: object) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
-def row_line(row: dict[str, Any]) -> str:
+def row_line(row: Mapping[str, Any]) -> str:
     """Write a row as one line of JSON; characters that UTF-8 cannot hold are escaped.
 
     Raises:
@@ -117,24 +118,55 @@ def is_stream(out: str) -> bool:
     return out == STDOUT or device or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
-    """Write rows as lines of JSON, convert them to the format of ``out``, and move the file there.
+class LineFile:
+    """A file of lines that is written in parts, and read when it is complete.
+
+    Args:
+        path: of the file.
+        name: names it in errors of a full disk; None for its path.
+    """
+
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        self._path, self._name = path, name or os.fspath(path)
+        self._lines: list[bytes] = []  # not yet written
+        self._size = 0  # their bytes
+
+    def add(self, line: str) -> None:
+        """Write the next line, which ends with a line break and has no other."""
+        self._lines.append(line.encode("utf-8", "surrogatepass"))
+        self._size += len(self._lines[-1])
+        if self._size > _LINES_TOGETHER:
+            self._write()
+
+    def complete(self) -> Path:
+        """Write what is left, and return the path."""
+        self._write()
+        return self._path
+
+    def _write(self) -> None:
+        with naming(self._name), self._path.open("ab") as file:
+            file.writelines(self._lines)
+        self._lines, self._size = [], 0
+
+    def __iter__(self) -> Iterator[str]:
+        with self.complete().open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            yield from file
+
+
+def write(rows: LineFile, out: str) -> None:
+    """Convert rows, which are lines of JSON, to the format of ``out``, and move the file there.
 
     Raises:
         OSError: the output cannot be written; its path is named.
     """
-    lines = (row_line(row).encode() for row in rows)
     try:
+        complete = rows.complete()
         if out == STDOUT:
-            sys.stdout.buffer.writelines(lines)
-            sys.stdout.buffer.flush()
+            _copy(complete, sys.stdout.buffer)
         elif is_stream(out):
             with open(out, "ab") as sink:
-                sink.writelines(lines)
+                _copy(complete, sink)
         else:
-            complete = folder / "rows.jsonl"
-            with complete.open("wb") as file:
-                file.writelines(lines)
             complete = convert(complete, out)
             with complete.open("rb") as file:
                 os.fsync(file.fileno())
@@ -144,6 +176,12 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
         raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, out) from None
+
+
+def _copy(path: Path, sink: BinaryIO) -> None:
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, sink)
+    sink.flush()
 
 
 def convert(rows: Path, out: str) -> Path:
