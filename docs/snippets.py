@@ -3,7 +3,7 @@
     python -m docs.snippets    # needs the models of preset "mini"
 
 A block of text directly below a block of Python or of commands has what that prints, without the lines of
-signatures and notices.
+signatures and notices. Files that commands write (``cat > NAME <<'END'``) are there before any command runs.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from mars_score.cli import main as mars
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-FILES = re.compile(r"in this `([\w.]+)`:\n\n```jsonl\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+FILES = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", flags=re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.MULTILINE | re.DOTALL)
 LEFT_OUT = ("signature ", "notice: ")
 
@@ -45,7 +45,7 @@ def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
 
     Args:
         name: the page's name, for tracebacks.
-        text: the page; of its commands only those run whose output is shown.
+        text: the page; of its commands only those run whose output is shown, and none that installs.
         namespace: the names of the Python snippets, which add to it.
     """
 
@@ -69,8 +69,10 @@ def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
 
 
 def _run_commands(lines: str) -> None:
-    for line in lines.splitlines():
+    for line in FILES.sub("", lines).splitlines():
         program, *arguments = shlex.split(line, comments=True)
+        if program == "pip":
+            continue
         if program != "mars" or mars(arguments) != 0:
             raise RuntimeError(f"not a command that runs here: {line}")
 
