@@ -15,10 +15,10 @@ from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.models.sources import locate
-from mars_score.settings import Variant
+from mars_score.settings import VariantName
 
 # With the largest wanted ratio to `paper`.
-VARIANTS: dict[Variant, float] = {"fast": 2.0, "plus": 8.0}
+VARIANTS: dict[VariantName, float] = {"fast": 2.0, "plus": 8.0}
 # With the largest wanted ratio to themselves without the NLI model.
 WITHOUT_NLI = {"fast": 2.5, "plus": 1.18}
 

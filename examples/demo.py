@@ -18,7 +18,7 @@ from mars_score import MarsScorer
 from mars_score.data.reading import read_rows
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
-from mars_score.settings import Variant
+from mars_score.settings import VariantName
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
 
@@ -105,7 +105,7 @@ def _example(row: Mapping[str, Any]) -> Example:
     return Example(row["id"], row.get("task", "text"), row["context"], references, texts, kinds, scores)
 
 
-def score(examples: list[Example], metric: str, preset: str, variant: Variant) -> str:
+def score(examples: list[Example], metric: str, preset: str, variant: VariantName) -> str:
     """Add a variant's scores to the examples; return its signature."""
     result = MarsScorer(preset=preset, variant=variant, progress=True).score(
         [example.candidates for example in examples],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mars_score import MarsScorer
 from mars_score.presets import PRESETS
-from mars_score.settings import CONFIGS, Variant
+from mars_score.settings import CONFIGS, VariantName
 from space.questions import PageExample, read_examples
 
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if all(as_expected) else 1
 
 
-def score(example: PageExample, preset: str, variant: Variant) -> bool:
+def score(example: PageExample, preset: str, variant: VariantName) -> bool:
     """Print the scores of an example; tell whether they rank its candidates as the example says."""
     question = example.question
     references = [question.references] * len(question.candidates) if question.references else None

@@ -16,8 +16,8 @@ from mars_score.metrics.plus import PlusConfig
 from mars_score.options import STRICT, Folder, make_config, option, options_of, unknown_name
 from mars_score.presets import DEFAULT_PRESETS, PRESETS, ModelSettings, NumberType
 
-Variant = Literal["paper", "plus", "fast"]
-DEFAULT_VARIANT: Variant = "plus"
+VariantName = Literal["paper", "plus", "fast"]
+DEFAULT_VARIANT: VariantName = "plus"
 CONFIGS: dict[str, type[PaperConfig | PlusConfig]] = {
     "paper": PaperConfig,
     "plus": PlusConfig,
@@ -35,7 +35,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 class Settings:
     """All settings of a scorer; make one with :func:`resolve_settings`."""
 
-    variant: Variant = option(DEFAULT_VARIANT, "Formula and constants.")
+    variant: VariantName = option(DEFAULT_VARIANT, "Formula and constants.")
     use_context: bool = option(True, "False: scores ignore the context.")
     task: Literal["text", "summary", "dialogue", "data"] | None = option(
         None,
