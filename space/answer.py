@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from mars_score.errors import Notice
 from mars_score.findings import Finding, findings_of
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
+from mars_score.metrics.references import token_recall
 from mars_score.models.calls import ModelCalls
 from mars_score.progress import Progress
 from mars_score.results import MarsResult
 from mars_score.scorer import MarsScorer
-from mars_score.variants.plus_variant import token_recall, widened_tokens
+from mars_score.variants.plus_variant import widened_tokens
 from space.limits import place_of
 from space.questions import VARIANT, Question
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 from rapidfuzz.distance import LCSseq
 
-from mars_score.metrics.plus import aggregate
+from mars_score.metrics.references import Aggregation, aggregate
 from mars_score.options import STRICT, Corpus, TagWeights, option
 from mars_score.rows import Term
 from mars_score.text import TaggedWord
@@ -67,7 +67,7 @@ class PaperConfig:
     q: float = option(
         0.8, "The weight of the i-th text (0: the reference) is proportional to q**i.", None, 1, gt=0
     )
-    reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
+    reference_aggregation: Aggregation = option("max", "Score of a row with several references.")
 
     needs_references: ClassVar = True
     takes_samples: ClassVar = False

@@ -15,10 +15,11 @@ Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the mode
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean as mean
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic.dataclasses import dataclass
 
+from mars_score.metrics.references import Aggregation, aggregate
 from mars_score.options import STRICT, option
 from mars_score.rows import LogProbability, Row, Term, weighted_sum
 from mars_score.text import copied_share, plain_words, repeated_share, split_words
@@ -93,7 +94,7 @@ class PlusConfig:
     )
     max_sentences: int = option(20, "Sentences of a candidate that the NLI model judges.", 1)
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
-    reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
+    reference_aggregation: Aggregation = option("max", "Score of a row with several references.")
 
     masks: ClassVar = False  # whether references are masked and infilled
     counts_idf: ClassVar = False  # whether a score depends on the other references of the call
@@ -201,11 +202,6 @@ def context_share(n: float, reference_context_cosine: float, config: PlusConfig)
     """
     novelty = min(1.0, max(0.0, (1 - reference_context_cosine) / (1 - config.close_context)))
     return novelty / (1 + config.context_words / n)
-
-
-def aggregate(values: Sequence[float], how: Literal["max", "mean"]) -> float:
-    """Return the value of the best reference, or the mean over references."""
-    return max(values) if how == "max" else mean(values)
 
 
 def repetition(row: Row, config: PlusConfig) -> float:

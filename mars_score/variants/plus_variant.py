@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mars_score.errors import Notice
 from mars_score.metrics.plus import Features, PlusConfig, plus, term_names
+from mars_score.metrics.references import token_recall
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import (
     Aspects,
@@ -195,21 +196,6 @@ def token_recalls(plans: Sequence[Plan], encodings: Mapping[str, Encoding]) -> d
             for candidate, *texts in (plan.texts for plan in plans if plan.texts)
             for text in texts
         }
-
-
-def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
-    """Return the mean over the reference's tokens of their largest cosine with a token of the candidate.
-
-    The recall of BERTScore (Zhang et al. 2020, https://openreview.net/forum?id=SkeHuCVFDr); 0 where one of them
-    has no token.
-
-    Args:
-        candidate: unit vectors, (tokens, dimensions); zeros for an unknown token, which matches nothing.
-        reference: unit vectors, (tokens, dimensions).
-    """
-    if not (len(candidate) and len(reference)):
-        return 0.0
-    return float((reference @ candidate.T).max(axis=1).mean())
 
 
 def widened_tokens(encoding: Encoding) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from mars_score.meta.agreement import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
+from mars_score.metrics.references import token_recall
 from mars_score.models.calls import ModelCalls
 from mars_score.options import read_lines
 from mars_score.rows import Row
@@ -26,7 +27,7 @@ from mars_score.scorer import MarsScorer
 from mars_score.sentences import sentences
 from mars_score.text import TaggedWord, split_words
 from mars_score.training import Floats
-from mars_score.variants.plus_variant import token_recall, widened_tokens
+from mars_score.variants.plus_variant import widened_tokens
 
 MIN_WORDS, MAX_WORDS = 4, 100  # of a text to make pairs from
 RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row
