@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mars_score import MarsScorer
 from mars_score.presets import PRESETS
-from mars_score.settings import CONFIGS, VariantName
+from mars_score.scorer import VARIANTS
+from mars_score.settings import VariantName
 from space.questions import PageExample, read_examples
 
 
@@ -21,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     default = Path(__file__).parent / "space.json"
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", default=default, help="default: space.json")
     parser.add_argument("--preset", nargs="+", choices=PRESETS, default=["mini"])
-    parser.add_argument("--variant", nargs="+", choices=CONFIGS, default=["plus"])
+    parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=["plus"])
     args = parser.parse_args(argv)
     examples = read_examples(args.file)
     as_expected = [
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for preset in args.preset
         for variant in args.variant
         for example in examples
-        if example.question.references or not CONFIGS[variant].needs_references
+        if example.question.references or not VARIANTS[variant].needs_references
     ]
     print(f"{sum(as_expected)} of {len(as_expected)} are ranked as their example says")
     return 0 if all(as_expected) else 1

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice, starmap
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol
 
 from mars_score.atomic import naming
-from mars_score.cache import digest, store_folder
+from mars_score.cache import store_folder
 from mars_score.data.columns import Columns, RecordFile
 from mars_score.data.forms import Readings
 from mars_score.data.frames import CellKinds
@@ -25,8 +24,7 @@ from mars_score.data.writing import LineFile, Writable, row_line, write
 from mars_score.errors import Notice
 from mars_score.explanation import Explanation
 from mars_score.findings import Finding, findings_of
-from mars_score.metrics.paper import Idf, PaperConfig
-from mars_score.models.tagger import Tagger
+from mars_score.metrics.paper import Idf
 from mars_score.progress import Progress
 from mars_score.rows import AugmentedReference, Example, Row, RowScore
 from mars_score.scorer import MarsScorer
@@ -62,7 +60,7 @@ class RowAction:
     Attributes:
         name: "score" to score the rows, "augment" to augment their references.
         arguments: of the scorer.
-        idf: counted over the whole file, or None if the scorer counts or needs none.
+        idf: counted over the whole file; None if the scorer needs none of it.
     """
 
     name: Action
@@ -266,22 +264,23 @@ def check_file(
     columns = options.columns
     scorer.check_inputs(has_references=bool(columns.reference), has_samples=bool(columns.samples))
     if action == "augment":
-        scorer.settings.check_masks()
+        scorer.variant.check_masks()
     file, contents = InputFile(options.path, columns, scorer.settings.task), Contents()
     writable = None if options.out is None else Writable(options.out, ADDED[action], folder)
-    counter = _IdfCounter(scorer)
+    counter = scorer.variant.idf_counter()
     for chunk in file.chunks(_CHECKED_TOGETHER, contents.readings):
         if writable is not None:
             writable.check(chunk.file)
         if see is not None:
             see(chunk)
-        counter.add(chunk.rows)
+        if counter is not None:
+            counter.add(chunk.rows)
         contents.add(chunk.rows)
         scorer.runtime.report("read", contents.rows, 0)
     if writable is not None:
         writable.finish()
     scorer.runtime.report("read", contents.rows, contents.rows)
-    row_action = RowAction(action, arguments, counter.idf())
+    row_action = RowAction(action, arguments, None if counter is None else counter.idf)
     return CheckedFile(file, contents, scorer, row_action, folder / RESULTS, options.chunk_size)
 
 
@@ -399,37 +398,3 @@ class OutputFile:
             OSError: the output cannot be written; its path is named.
         """
         write(self._rows, self._out)
-
-
-class _IdfCounter:
-    """Counts IDF, if a scorer needs it, over the references of rows that come in parts, or over its corpus."""
-
-    def __init__(self, scorer: MarsScorer) -> None:
-        self._scorer, self._config = scorer, scorer.settings.config
-        self._tagger = Tagger(scorer.settings.language)
-        self._known: set[bytes] = set()  # digests of the texts so far
-        self._frequencies: Counter[str] = Counter()
-
-    def add(self, rows: Iterable[Row | Example]) -> None:
-        """Add the references of the next rows."""
-        if self._config.counts_idf:
-            self._add(reference for row in rows for reference in self._references_of(row))
-
-    def idf(self) -> Idf | None:
-        """Return the IDF, or None if the scorer needs none."""
-        if not self._config.masks:
-            return None
-        self._add(cast(PaperConfig, self._config).idf_corpus or ())
-        return Idf(len(self._known), self._frequencies)
-
-    def _add(self, texts: Iterable[str]) -> None:
-        new = {key: text for text in texts if (key := digest(text)) not in self._known}
-        self._known.update(new)
-        for words in self._tagger.words(new.values(), lower=self._config.lower_words).values():
-            self._frequencies.update(set(words))
-
-    def _references_of(self, row: Row | Example) -> Sequence[str]:
-        """Return the cleaned references of a row, which are masked."""
-        if isinstance(row, Row):
-            return self._scorer.prepare(row)[0].references
-        return self._scorer.prepare_example(row).references

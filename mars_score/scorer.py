@@ -13,11 +13,10 @@ from typing import Any, Unpack
 
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.checking import check_candidate_lists, check_examples, check_rows
-from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.data.columns import Columns, read_table
 from mars_score.data.forms import Readings
 from mars_score.data.frames import CellKinds
-from mars_score.errors import BY_INDEX, ColumnError, Notice, Notices, Place, warn
+from mars_score.errors import BY_INDEX, ColumnError, Notices, Place, warn
 from mars_score.explanation import Explanation, explain
 from mars_score.heads import TermsHead, check_fits, read_head
 from mars_score.metrics.paper import Idf
@@ -55,6 +54,11 @@ class MarsScorer:
             where a total of 0 is not known.
         settings: any setting of :mod:`mars_score.settings`, by name; ``variant`` is ``"plus"`` unless given.
 
+    Attributes:
+        settings: all of them.
+        variant: the formula, and what it asks of rows.
+        runtime: device, batch sizes, store, and progress reports.
+
     Raises:
         ValueError: an unknown preset or variant, or a value out of range or without effect; a learned head that is
             damaged, or was trained with other models or settings.
@@ -83,7 +87,7 @@ class MarsScorer:
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), Reports(progress)
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
-        self._variant = VARIANTS[self.settings.variant](self.settings)
+        self.variant = VARIANTS[self.settings.variant](self.settings)
 
     def __repr__(self) -> str:
         usual = dict(resolve_settings("base", self.settings.variant).items())
@@ -199,8 +203,27 @@ class MarsScorer:
 
     def check_inputs(self, *, has_references: bool, has_samples: bool = False) -> None:
         """Raise ValueError where rows without references, or with samples, cannot be scored."""
-        self.settings.check_inputs(has_references=has_references, has_samples=has_samples)
-        if not has_references and self.head_folder:
+        settings = self.settings
+        if has_samples and not self.variant.takes_samples:
+            raise ValueError(
+                f"samples have no effect with variant {settings.variant!r} and these settings; leave them out, or "
+                'choose variant="plus" or "fast"'
+            )
+        if has_references:
+            return
+        if self.variant.needs_references:
+            able = " or ".join(
+                f"variant={name!r}" for name, variant in VARIANTS.items() if not variant.needs_references
+            )
+            raise ValueError(
+                f"variant {settings.variant!r} needs references; give them, or score by the contexts alone with "
+                f"{able}"
+            )
+        if not settings.use_context:
+            raise ValueError(
+                "without references a candidate is scored by its context: leave out use_context=False"
+            )
+        if self.head_folder:
             raise ValueError(
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
             )
@@ -267,7 +290,7 @@ class MarsScorer:
             TypeError, ValueError: bad input, named with its row; the variant masks nothing.
             ModelUnavailableError: a model cannot be loaded.
         """
-        self.settings.check_masks()
+        self.variant.check_masks()
         examples = self.check_examples(references, contexts)
         augmented = self.augment_rows(examples)
         counted = Notices()
@@ -280,24 +303,7 @@ class MarsScorer:
     def augment_rows(self, examples: Sequence[Example], idf: Idf | None = None) -> list[list[AugmentedReference]]:
         """Augment the references of checked examples; ``idf`` as for :meth:`row_scores`."""
         with self._reports.bars():
-            prepared = [self.prepare_example(example) for example in examples]
-            return self._variant.augment(prepared, self.calls, idf)
-
-    def prepare(self, row: Row) -> tuple[Row, frozenset[Notice]]:
-        """Return a checked row as it is scored, and the notices on what was taken out of its texts."""
-        return prepare_row(
-            row,
-            clean=self.settings.clean,
-            strip_urls=self.settings.config.strip_urls_hashtags,
-            use_context=self.settings.use_context,
-        )
-
-    def prepare_example(self, example: Example) -> Example:
-        """Return a checked example as its references are augmented."""
-        if not self.settings.config.strip_urls_hashtags:
-            return example
-        references = map(without_urls_hashtags, example.references)
-        return replace(example, references=tuple(dict.fromkeys(references)))
+            return self.variant.augment(examples, self.calls, idf)
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
@@ -318,11 +324,11 @@ class MarsScorer:
         return TermsHead.load(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
     def _row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        prepared = [self.prepare(row) for row in rows]
+        prepared = [self.variant.prepare(row) for row in rows]
         rows = [row for row, _ in prepared]
         scores = [
             replace(score, notices=score.notices | notices)
-            for score, (_, notices) in zip(self._variant.score(rows, self.calls, idf), prepared, strict=True)
+            for score, (_, notices) in zip(self.variant.score(rows, self.calls, idf), prepared, strict=True)
         ]
         if self._head:
             scores = _correct(rows, scores, self._head)
@@ -333,8 +339,8 @@ class MarsScorer:
         return scores
 
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
-        prepared = [self.prepare(row)[0] for row in rows]
-        return explain(prepared, scores, self.calls, match_tokens=self._variant.matches_tokens)
+        prepared = [self.variant.prepare(row)[0] for row in rows]
+        return explain(prepared, scores, self.calls, match_tokens=self.variant.matches_tokens)
 
 
 def score(
@@ -390,7 +396,7 @@ def score_iter(
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     scorer = MarsScorer(**settings)
-    if scorer.settings.config.counts_idf:
+    if scorer.variant.idf_counter() is not None:
         raise ValueError(
             f"variant {scorer.settings.variant!r} counts IDF over all references, which a stream does not have: "
             "pass some as idf_corpus=[...], or set max_mask_ratio=0"

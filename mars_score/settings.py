@@ -64,35 +64,6 @@ class Settings:
         used = self.config.used_models
         return tuple(name for name in used if used[name] and getattr(self.models, name) is not None)
 
-    def check_inputs(self, *, has_references: bool = True, has_samples: bool = False) -> None:
-        """Raise ValueError if these settings cannot score rows with samples or without references."""
-        if has_samples and not self.config.takes_samples:
-            raise ValueError(
-                f"samples have no effect with variant {self.variant!r} and these settings; leave them out, or "
-                'choose variant="plus" or "fast"'
-            )
-        if has_references:
-            return
-        if self.config.needs_references:
-            able = " or ".join(
-                f"variant={name!r}" for name, config in CONFIGS.items() if not config.needs_references
-            )
-            raise ValueError(
-                f"variant {self.variant!r} needs references; give them, or score by the contexts alone with {able}"
-            )
-        if not self.use_context:
-            raise ValueError(
-                "without references a candidate is scored by its context: leave out use_context=False"
-            )
-
-    def check_masks(self) -> None:
-        """Raise ValueError if these settings mask no words, so that references cannot be augmented."""
-        if not self.config.masks:
-            raise ValueError(
-                f"variant {self.variant!r} masks nothing with these settings; choose variant='paper' with "
-                "max_mask_ratio above 0"
-            )
-
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield all settings as flat (name, value) pairs."""
         for values in (self, self.models, self.config):

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mars_score.language import pipeline_name
+from mars_score.metrics.paper import PaperConfig
 from mars_score.models.running import number_type
 from mars_score.models.sources import locate
 from mars_score.presets import PRESETS, ModelSettings
@@ -86,7 +87,8 @@ def make_signature(
         entries["samples"] = "given"
     brief = list(entries)
     entries["task"] = ",".join(sorted(set(tasks))) or settings.task
-    if entries["task"] not in (None, "text") and not settings.config.masks:
+    masks = isinstance(settings.config, PaperConfig) and settings.config.masks
+    if entries["task"] not in (None, "text") and not masks:
         brief.append("task")
     for name, value in settings.items():
         if name == "task":
@@ -101,10 +103,10 @@ def make_signature(
         entries[name] = dict(value) if isinstance(value, Mapping) else value
         if shows:
             brief.append(name)
-    entries["spacy_pipeline"] = pipeline_name(settings.language) if settings.config.masks else None
+    entries["spacy_pipeline"] = pipeline_name(settings.language) if masks else None
     entries |= {name: _installed(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
-    names = tuple(name for name in brief if settings.config.masks or name not in _MASKING)
+    names = tuple(name for name in brief if masks or name not in _MASKING)
     return Signature(entries, names, _preset_of(settings.models))
 
 

@@ -76,7 +76,7 @@ class TrainingSet:
         rows = self.rows
         if not scorer.settings.use_context:
             rows = tuple(replace(row, context="", task="text") for row in rows)
-        return [scorer.prepare(row)[0] for row in rows]
+        return [scorer.variant.prepare(row)[0] for row in rows]
 
 
 def read_training_sets(

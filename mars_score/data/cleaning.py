@@ -50,14 +50,16 @@ _URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
 _FEW_TOKENS = 3  # single words that may be a list of tokens
 
 
-def prepare_row(row: Row, *, clean: bool, strip_urls: bool, use_context: bool) -> tuple[Row, frozenset[Notice]]:
+def prepare_row(
+    row: Row, *, clean: bool, use_context: bool, strip_urls: bool = False
+) -> tuple[Row, frozenset[Notice]]:
     """Clean the texts of a row, and leave out a sample that is the candidate itself.
 
     Args:
         row: checked.
         clean: whether to take reasoning and special tokens out of candidate and samples.
-        strip_urls: whether to take URLs and hashtags out of candidate and references.
         use_context: whether a blank context gets a notice.
+        strip_urls: whether to take URLs and hashtags out of candidate and references.
 
     Returns:
         The row, and the notices that follow from its texts alone.

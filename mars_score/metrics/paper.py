@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,18 +69,10 @@ class PaperConfig:
     )
     reference_aggregation: Aggregation = option("max", "Score of a row with several references.")
 
-    needs_references: ClassVar = True
-    takes_samples: ClassVar = False
-
     @property
     def masks(self) -> bool:
         """Tell whether references are masked and infilled."""
         return self.max_mask_ratio > 0
-
-    @property
-    def counts_idf(self) -> bool:
-        """Tell whether a score depends on the other references of the call, by their document frequencies."""
-        return self.masks and self.idf_corpus is None
 
     @property
     def used_models(self) -> Mapping[str, bool]:

@@ -15,7 +15,7 @@ Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the mode
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean as mean
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from pydantic.dataclasses import dataclass
 
@@ -95,17 +95,6 @@ class PlusConfig:
     max_sentences: int = option(20, "Sentences of a candidate that the NLI model judges.", 1)
     max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
     reference_aggregation: Aggregation = option("max", "Score of a row with several references.")
-
-    masks: ClassVar = False  # whether references are masked and infilled
-    counts_idf: ClassVar = False  # whether a score depends on the other references of the call
-    lower_words: ClassVar = False
-    needs_references: ClassVar = False
-    strip_urls_hashtags: ClassVar = False
-
-    @property
-    def takes_samples(self) -> bool:
-        """Tell whether samples count."""
-        return self.sample_weight > 0
 
     @property
     def used_models(self) -> Mapping[str, bool]:

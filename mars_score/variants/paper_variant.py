@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
+from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.errors import Notice
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates, paper, reference_score
 from mars_score.models.tagger import Tagger
@@ -20,6 +22,7 @@ from mars_score.rows import (
     Unchecked,
     weighted_sum,
 )
+from mars_score.variants.idf import IdfCounter
 from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
@@ -36,12 +39,33 @@ Templates = Sequence[tuple[float, Template]]  # with their mask ratios, by risin
 class PaperVariant(Variant):
     """Section 2 from top to bottom: mask (2.1), fill (2.2), encode and average (2.3, Eq. 7)."""
 
+    needs_references: ClassVar[bool] = True
     matches_tokens: ClassVar[bool] = False
     config: PaperConfig
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._tagger = Tagger(settings.language)
+
+    def prepare(self, row: Row) -> tuple[Row, frozenset[Notice]]:
+        """Return a checked row as it is scored, and the notices on what was taken out of its texts."""
+        return prepare_row(
+            row,
+            clean=self.settings.clean,
+            use_context=self.settings.use_context,
+            strip_urls=self.config.strip_urls_hashtags,
+        )
+
+    def idf_counter(self) -> IdfCounter | None:
+        """Return a counter for the references of all rows; None if none are masked, or there is a corpus."""
+        if not self.config.masks or self.config.idf_corpus is not None:
+            return None
+        return IdfCounter(self._references_of, self._words)
+
+    def check_masks(self) -> None:
+        """Raise ValueError if no words are masked with these settings, so that references cannot be augmented."""
+        if not self.config.masks:
+            super().check_masks()
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
         """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
@@ -68,23 +92,39 @@ class PaperVariant(Variant):
     def augment(
         self, examples: Sequence[Example], calls: ModelCalls, idf: Idf | None = None
     ) -> list[list[AugmentedReference]]:
-        """Augment the references of each example (sections 2.1 and 2.2)."""
-        pairs = [[(example.prompt, reference) for reference in example.references] for example in examples]
-        corpus = [reference for example in examples for reference in example.references]
+        """Augment the references of each checked example (sections 2.1 and 2.2)."""
+        pairs = [
+            [(example.prompt, reference) for reference in self._references_of(example)] for example in examples
+        ]
+        corpus = [reference for example_pairs in pairs for _, reference in example_pairs]
         augmented = self._augment(chain.from_iterable(pairs), corpus, calls, idf)
         return [[augmented[pair] for pair in example_pairs] for example_pairs in pairs]
+
+    def _references_of(self, row: Row | Example) -> tuple[str, ...]:
+        """Return the references of a checked row as they are masked."""
+        if not self.config.strip_urls_hashtags:
+            return row.references
+        return tuple(dict.fromkeys(map(without_urls_hashtags, row.references)))
+
+    def _words(self, texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Split each different text into words, for IDF and for those shared with the context."""
+        return self._tagger.words(texts, lower=self.config.lower_words)
+
+    @cached_property
+    def _corpus_idf(self) -> Idf | None:
+        """IDF over the corpus of the settings, if there is one."""
+        corpus = self.config.idf_corpus
+        return None if corpus is None else Idf.count(self._words(corpus).values())
 
     def _augment(
         self, pairs: Iterable[Pair], corpus: Iterable[str], calls: ModelCalls, idf: Idf | None
     ) -> dict[Pair, AugmentedReference]:
-        """Augment each different reference in its context; IDF is counted over ``corpus`` if it is not given."""
+        """Augment each different reference in its context; IDF is counted over ``corpus`` if there is no other."""
         different = list(dict.fromkeys(pairs))
         if not (self.config.masks and different):
             return {pair: AugmentedReference(pair[1]) for pair in different}
         calls.runtime.report("mask", 0, len(different))
-        if idf is None:
-            texts = self.config.idf_corpus or corpus
-            idf = Idf.count(self._tagger.words(texts, lower=self.config.lower_words).values())
+        idf = idf or self._corpus_idf or Idf.count(self._words(corpus).values())
         templates = self._mask(different, idf)
         calls.runtime.report("mask", len(different), len(different))
         blanked = [
@@ -101,8 +141,7 @@ class PaperVariant(Variant):
     def _mask(self, pairs: Sequence[Pair], idf: Idf) -> dict[Pair, Templates]:
         """Make the templates of each (context, reference), section 2.1."""
         words = self._tagger.tag(reference for _, reference in pairs)
-        contexts = (context for context, _ in pairs)
-        context_words = self._tagger.words(contexts, lower=self.config.lower_words)
+        context_words = self._words(context for context, _ in pairs)
         return {
             (context, reference): make_templates(
                 reference, words[reference], context_words[context], idf, self.config

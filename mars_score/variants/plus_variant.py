@@ -38,8 +38,14 @@ CHUNK_SIZE = 512  # rows scored together; bounds the memory of token vectors
 class PlusVariant(Variant):
     """The weighted sum of terms in :mod:`mars_score.metrics.plus`."""
 
+    needs_references: ClassVar[bool] = False
     matches_tokens: ClassVar[bool] = True
     config: PlusConfig
+
+    @property
+    def takes_samples(self) -> bool:
+        """Tell whether samples count."""
+        return self.config.sample_weight > 0
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
         """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""

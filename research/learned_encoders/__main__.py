@@ -109,7 +109,7 @@ def score(args: argparse.Namespace, scorer: MarsScorer) -> None:
     head = load_text_head(args.head, scorer.settings, scorer.calls)
     for path in args.files:
         file = read_rows(path)
-        scored = score_rows(head, [scorer.prepare(row)[0] for row in input_columns(args).rows(file)])
+        scored = score_rows(head, [scorer.variant.prepare(row)[0] for row in input_columns(args).rows(file)])
         scores = [weighted_sum(terms) for terms in scored]
         for number, (value, terms) in enumerate(zip(scores, scored, strict=True)):
             line = {

@@ -20,7 +20,7 @@ from mars_score.settings import CONFIGS
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
     from mars_score.scorer import MarsScorer
-    from mars_score.settings import Settings
+    from mars_score.variants.variant import Variant
 
 
 class Models:
@@ -104,7 +104,7 @@ class MarsVariant(Metric):
         self.title = title
         settings = _parse_settings(changes)
         self._uses_references = settings.pop("references", True)
-        self._arguments, self._settings = _merge(models.arguments, settings)
+        self._arguments, self._variant = _merge(models.arguments, settings)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of :meth:`result`."""
@@ -114,7 +114,7 @@ class MarsVariant(Metric):
         """Return a scorer with these settings, which counts IDF over ``corpus`` unless they have an IDF corpus."""
         from mars_score.scorer import MarsScorer
 
-        idf: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._settings.config.counts_idf else {}
+        idf: dict[str, Any] = {"idf_corpus": corpus} if corpus and self._variant.idf_counter() is not None else {}
         return MarsScorer(**self._arguments, **idf)
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], scorer: MarsScorer | None = None) -> MarsResult:
@@ -127,32 +127,32 @@ class MarsVariant(Metric):
 
     def _with_settings(self, row: Row) -> Row:
         """Return a row with the task of these settings, without texts that do not count with them."""
-        settings = self._settings
+        settings = self._variant.settings
         if not self._uses_references and not row.context:
             raise ValueError(f"the context of {row.candidate!r:.60} is blank, and references are not used")
         counting = replace(
             row,
             references=row.references if self._uses_references else (),
-            samples=row.samples if settings.config.takes_samples else (),
+            samples=row.samples if self._variant.takes_samples else (),
             context=row.context if settings.use_context else "",
             question=row.question if settings.use_context else "",
         )
         return with_task(counting, settings.task or (row.task if settings.use_context else "text"))
 
 
-def _merge(arguments: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
-    """Merge a variant's changes into the arguments of all metrics; return the arguments and their settings."""
+def _merge(arguments: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Variant]:
+    """Merge changes into the arguments of all metrics; return the arguments of a scorer, and its variant."""
     from mars_score.scorer import MarsScorer
 
     constants = {option.name for config in CONFIGS.values() for option in options_of(config)}
     merged = {**{name: value for name, value in arguments.items() if name not in constants}, **changes}
-    settings = MarsScorer(**merged).settings
+    variant = MarsScorer(**merged).variant
     for name, value in arguments.items():
         if name in constants and name not in changes:
             with suppress(ValueError):  # A constant without effect is left out.
-                settings = MarsScorer(**merged, **{name: value}).settings
+                variant = MarsScorer(**merged, **{name: value}).variant
                 merged[name] = value
-    return merged, settings
+    return merged, variant
 
 
 def _parse_settings(changes: str) -> dict[str, Any]:
