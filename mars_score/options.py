@@ -19,13 +19,31 @@ POS_TAGS = [
 # Endings of files that hold rows, no plain texts.
 _TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".gz")
 
+Needs = tuple[tuple[str, ...], ...]  # names of settings; of each tuple one must not be off
 
-def option(default: Any, text: str, low: float | None = None, high: float | None = None, **more: Any) -> Any:
-    """Make a field of a pydantic dataclass: its default, its help text, and its range if it is a number.
 
-    ``more`` goes to ``pydantic.Field``, such as ``gt`` for an open lower end.
+def option(
+    default: Any,
+    text: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    needs: Sequence[str | Sequence[str]] = (),
+    **more: Any,
+) -> Any:
+    """Make a field of a pydantic dataclass.
+
+    Args:
+        default: its value unless it is given.
+        text: its help text.
+        low: the lowest number.
+        high: the highest number.
+        needs: names of settings that must not be off (0, None, False or "none"), else it has no effect; of several
+            names in a tuple, one setting is enough.
+        more: arguments of ``pydantic.Field``, such as ``gt`` for an open lower end.
     """
-    return Field(default, description=text, ge=low, le=high, **more)
+    extra: Any = {"needs": needs}
+    return Field(default, description=text, ge=low, le=high, json_schema_extra=extra, **more)
 
 
 @dataclass(frozen=True)
@@ -37,6 +55,7 @@ class Option:
     default: Any  # dataclasses.MISSING without a default
     kind: Any  # type apart from None, such as int or Mapping; str for literals
     choices: tuple[str, ...]  # literals
+    needs: Needs
 
 
 def options_of(config: Any) -> Iterator[Option]:
@@ -51,7 +70,10 @@ def options_of(config: Any) -> Iterator[Option]:
             kind = get_args(kind)[0]
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         default = MISSING if info.is_required() else info.get_default(call_default_factory=True)
-        yield Option(field.name, info.description, default, str if choices else get_origin(kind) or kind, choices)
+        kind = str if choices else get_origin(kind) or kind
+        needed = info.json_schema_extra["needs"]
+        needs = tuple((name,) if isinstance(name, str) else tuple(name) for name in needed)
+        yield Option(field.name, info.description, default, kind, choices, needs)
 
 
 def make_config(config: Any, values: Mapping[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from mars_score.language import ENGLISH, check_language
 from mars_score.metrics.paper import PaperConfig
 from mars_score.metrics.plus import PlusConfig
-from mars_score.options import STRICT, Folder, make_config, option, options_of, unknown_name
+from mars_score.options import STRICT, Folder, Needs, make_config, option, options_of, unknown_name
 from mars_score.presets import DEFAULT_PRESETS, PRESETS, ModelSettings, NumberType
 
 VariantName = Literal["paper", "plus", "fast"]
@@ -80,22 +80,6 @@ GROUPS: dict[str, Any] = {  # groups of settings on command lines and in documen
 }
 SETTING_NAMES = tuple(dict.fromkeys(setting.name for group in GROUPS.values() for setting in options_of(group)))
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # of MarsScorer
-# Settings that have no effect if all of these others have this value, or have no effect themselves.
-_NEEDS: tuple[tuple[Sequence[str], Mapping[str, Any]], ...] = (
-    (
-        ("mask_ratio_step", "pos_weights", "idf_corpus", "lower_words", "planner", "sigma", "q"),
-        {"max_mask_ratio": 0},
-    ),
-    ([name for name in SETTING_NAMES if name.startswith("plan_")], {"planner": "none"}),
-    (("max_context_tokens", "context_weight"), {"use_context": False}),
-    (("max_context_tokens", "likelihood_words", "max_pmi", "log_p_weight"), {"likelihood_weight": 0}),
-    (("max_context_tokens",), {"max_mask_ratio": 0}),
-    (("context_words",), {"context_weight": 0, "sample_weight": 0}),  # The weight of samples depends on it, too.
-    (("close_context", "window_words"), {"context_weight": 0}),
-    (("word_letters", "repetition_words", "copied_words"), {"repetition_penalty": 0}),
-    (("support_weight", "contradiction_penalty"), {"entailment_model": None}),
-    (("premise_words", "max_sentences"), {"support_weight": 0, "contradiction_penalty": 0}),
-)
 
 
 def resolve_settings(
@@ -154,6 +138,8 @@ def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> N
         defaults: of the settings to check.
     """
     values = dict(settings.items())
+    groups = (settings, settings.models, settings.config)
+    needs = {setting.name: setting.needs for group in groups for setting in options_of(type(group))}
     for name, default in defaults.items():
         if name not in values:
             able = " or ".join(
@@ -167,7 +153,7 @@ def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> N
         is_off = name.endswith(("_weight", "_penalty")) and values[name] == 0
         if values[name] == default or is_off:
             continue
-        if causes := _causes_of_no_effect(name, values):
+        if causes := _causes_of_no_effect(name, values, needs):
             others = " and ".join(f"{other}={values[other]!r}" for other in causes)
             raise ValueError(
                 f"{name}={values[name]!r:.60} has no effect with {others}; change {' or '.join(causes)}, or leave "
@@ -175,15 +161,13 @@ def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> N
             )
 
 
-def _causes_of_no_effect(name: str, values: Mapping[str, Any]) -> list[str]:
+def _causes_of_no_effect(name: str, values: Mapping[str, Any], needs: Mapping[str, Needs]) -> list[str]:
     """Return the settings whose values leave a setting without effect; none if it has an effect."""
-    for group in (others for names, others in _NEEDS if name in names):
-        causes: list[list[str]] = []
-        for other, useless in group.items():
-            if other not in values:  # It belongs to another variant.
-                continue
-            is_same = values[other] == useless and isinstance(values[other], bool) == isinstance(useless, bool)
-            causes.append([other] if is_same else _causes_of_no_effect(other, values))
-        if causes and all(causes):
+    for group in needs[name]:
+        causes = [
+            [other] if values[other] in (0, None, "none") else _causes_of_no_effect(other, values, needs)
+            for other in group
+        ]
+        if all(causes):
             return list(dict.fromkeys(setting for cause in causes for setting in cause))
     return []

@@ -32,40 +32,57 @@ class PaperConfig:
 
     # Masking (section 2.1, Appendix A).
     max_mask_ratio: float = option(0.6, "Largest share of words to mask; 0: no augmentations.", 0, 1)
-    mask_ratio_step: float = option(0.2, "Mask ratios are multiples of this.", None, 1, gt=0)
+    mask_ratio_step: float = option(
+        0.2, "Mask ratios are multiples of this.", None, 1, gt=0, needs=["max_mask_ratio"]
+    )
     pos_weights: TagWeights = option(
-        dict(POS_WEIGHTS), "alpha: weight of each part-of-speech tag; others weigh 1."
+        dict(POS_WEIGHTS), "alpha: weight of each part-of-speech tag; others weigh 1.", needs=["max_mask_ratio"]
     )
     idf_corpus: Corpus = option(
         None,
         "Texts to count IDF over, or a file with one text per line; None: the references of the call.",
+        needs=["max_mask_ratio"],
     )
-    lower_words: bool = option(True, "Lower-case words for IDF and for the words shared with the context.")
+    lower_words: bool = option(
+        True, "Lower-case words for IDF and for the words shared with the context.", needs=["max_mask_ratio"]
+    )
     strip_urls_hashtags: bool = option(
-        True,
-        "Remove URLs and hashtags from candidate and references; a text that would have no word left stays.",
+        True, "Remove URLs and hashtags from candidate and references; a text that would have no word left stays."
     )
     # Infilling (section 2.2, Appendix B).
-    sigma: int = option(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0)
+    sigma: int = option(
+        3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0, needs=["max_mask_ratio"]
+    )
     max_context_tokens: int | None = option(
-        2048, "Tokens of the context that the language model reads; None: as many as fit its window.", 1
+        2048,
+        "Tokens of the context that the language model reads; None: as many as fit its window.",
+        1,
+        needs=["use_context", "max_mask_ratio"],
     )
     planner: Literal["none", "self"] = option(
         "self",
         "none: plain decoding; self: the paper's planning (Eq. 3-6), about seven times slower.",
+        needs=["max_mask_ratio"],
     )
-    plan_step: float = option(0.02, "eta: length of a gradient step.", None, 1000, gt=0)
-    plan_iterations: int = option(3, "k: gradient steps per generated token.", 1)
+    plan_step: float = option(0.02, "eta: length of a gradient step.", None, 1000, gt=0, needs=["planner"])
+    plan_iterations: int = option(3, "k: gradient steps per generated token.", 1, needs=["planner"])
     plan_temperature: float = option(
-        1.3, "xi: divides the logits in reward and planned decoding.", None, 1000, gt=0
+        1.3, "xi: divides the logits in reward and planned decoding.", None, 1000, gt=0, needs=["planner"]
     )
     plan_norm_exponent: float = option(
-        1.0, "The gradient is divided by its norm to this power (PPLM: 1.5).", 0, 10
+        1.0, "The gradient is divided by its norm to this power (PPLM: 1.5).", 0, 10, needs=["planner"]
     )
-    plan_fusion: float = option(1.0, "Weight of the planned distribution beside the plain one (PPLM: 0.9).", 0, 1)
+    plan_fusion: float = option(
+        1.0, "Weight of the planned distribution beside the plain one (PPLM: 0.9).", 0, 1, needs=["planner"]
+    )
     # Score (section 2.3).
     q: float = option(
-        0.8, "The weight of the i-th text (0: the reference) is proportional to q**i.", None, 1, gt=0
+        0.8,
+        "The weight of the i-th text (0: the reference) is proportional to q**i.",
+        None,
+        1,
+        gt=0,
+        needs=["max_mask_ratio"],
     )
     reference_aggregation: Aggregation = option("max", "Score of a row with several references.")
 

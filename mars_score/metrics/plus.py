@@ -68,32 +68,62 @@ TERMS = {  # in the order of the formula
 class PlusConfig:
     """The settings of the formula; those up to ``log_p_weight`` were chosen on development sets."""
 
-    context_weight: float = option(0.5, "Largest weight w of the context, for long references.", 0, 1)
+    context_weight: float = option(
+        0.5, "Largest weight w of the context, for long references.", 0, 1, needs=["use_context"]
+    )
     sample_weight: float = option(0.2, "Weight of the samples, times the square of w / context_weight.", 0, 10)
     likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
     repetition_penalty: float = option(
         0.3, "Loss of a candidate that only repeats words, as no reference does.", 0, 10
     )
-    support_weight: float = option(0.2, "Largest weight s of the support by the context, in a summary.", 0, 10)
-    contradiction_penalty: float = option(
-        0.5, "Share of the score that is lost if all sentences are contradicted, of a summary by a quantity.", 0, 1
+    support_weight: float = option(
+        0.2, "Largest weight s of the support by the context, in a summary.", 0, 10, needs=["entailment_model"]
     )
-    context_words: float = option(3.0, "Words of a reference at which w is half its largest.", 0)
-    likelihood_words: float = option(20.0, "Words of a reference at which l is half its largest.", 0)
-    close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
-    max_pmi: float = option(2.5, "Largest PMI that counts where there are references.", 0)
-    log_p_weight: float = option(0.5, "Weight of log p without the context, beside the PMI.", 0, 10)
-    window_words: int = option(100, "Words of a window of the context.", 1)
-    word_letters: int = option(4, "Fewest letters of a word whose repetition counts.", 1)
-    repetition_words: int = option(10, "Words before a word among which it is a repetition.", 1)
-    copied_words: int = option(5, "Words in a row that count as copied.", 1)
+    contradiction_penalty: float = option(
+        0.5,
+        "Share of the score that is lost if all sentences are contradicted, of a summary by a quantity.",
+        0,
+        1,
+        needs=["entailment_model"],
+    )
+    context_words: float = option(
+        3.0, "Words of a reference at which w is half its largest.", 0, needs=[("context_weight", "sample_weight")]
+    )
+    likelihood_words: float = option(
+        20.0, "Words of a reference at which l is half its largest.", 0, needs=["likelihood_weight"]
+    )
+    close_context: float = option(
+        0.7, "Cosine of references and context above which w falls.", -1, None, lt=1, needs=["context_weight"]
+    )
+    max_pmi: float = option(
+        2.5, "Largest PMI that counts where there are references.", 0, needs=["likelihood_weight"]
+    )
+    log_p_weight: float = option(
+        0.5, "Weight of log p without the context, beside the PMI.", 0, 10, needs=["likelihood_weight"]
+    )
+    window_words: int = option(100, "Words of a window of the context.", 1, needs=["context_weight"])
+    word_letters: int = option(
+        4, "Fewest letters of a word whose repetition counts.", 1, needs=["repetition_penalty"]
+    )
+    repetition_words: int = option(
+        10, "Words before a word among which it is a repetition.", 1, needs=["repetition_penalty"]
+    )
+    copied_words: int = option(5, "Words in a row that count as copied.", 1, needs=["repetition_penalty"])
     premise_words: int = option(
         100,
         "Words of a passage that the NLI model reads; a single text of up to half as many more is read whole.",
         1,
+        needs=[("support_weight", "contradiction_penalty")],
     )
-    max_sentences: int = option(20, "Sentences of a candidate that the NLI model judges.", 1)
-    max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
+    max_sentences: int = option(
+        20,
+        "Sentences of a candidate that the NLI model judges.",
+        1,
+        needs=[("support_weight", "contradiction_penalty")],
+    )
+    max_context_tokens: int | None = option(
+        2048, "Tokens of the context that the language model reads.", 1, needs=["use_context", "likelihood_weight"]
+    )
     reference_aggregation: Aggregation = option("max", "Score of a row with several references.")
 
     @property
