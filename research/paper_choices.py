@@ -6,7 +6,7 @@ sample without planner, the infills that become others and the difference of Pea
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +26,7 @@ from mars_score.models.calls import ModelCalls
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.tagger import Tagger
 from mars_score.settings import resolve_settings
+from mars_score.variants import paper_variant
 
 # Contexts of the sample of a set, for infills; 0: only masks are compared.
 MEASURED = {"newsroom": 0, "openmeva_roc": 3, "evouna_nq": 12, "evouna_tq": 0}
@@ -183,16 +184,11 @@ def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
 
 def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
     """Score a set under a choice; where the code that fills blanks is changed, infills are computed anew."""
-
-    def infill(
-        pairs: Sequence[TemplateInContext], config: PaperConfig
-    ) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
-        return batched.BatchedInfiller(calls.language_model(), config, calls.runtime.batch_size).infill(pairs)
-
     settings = {"planner": "none", "idf_corpus": rated.corpus, **choice.settings}
     scorer = MarsScorer("mini", variant="paper", **settings)
-    calls.infiller, scorer.calls = infill if choice.infilling else None, calls
-    with choice.change():
+    scorer.calls = calls
+    anew = patch.object(paper_variant, "infill", infill_anew) if choice.infilling else nullcontext()
+    with choice.change(), anew:
         rows = scorer.row_scores(rated.rows)
     infills = {
         (row.prompt, one.augmented.reference): [infill.text for infill in one.augmented.infills]
@@ -200,6 +196,13 @@ def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
         for one in scored.references
     }
     return Outcome(float(np.corrcoef([row.score for row in rows], rated.ratings)[0, 1]), infills)
+
+
+def infill_anew(
+    pairs: Sequence[TemplateInContext], config: PaperConfig, calls: ModelCalls
+) -> dict[TemplateInContext, FilledTemplate]:
+    """Fill blanks without the store, which holds the infills of the code as it is."""
+    return dict(batched.BatchedInfiller(calls.language_model(), config, calls.runtime.batch_size).infill(pairs))
 
 
 def share(texts: Mapping[Any, Sequence[str]], others: Mapping[Any, Sequence[str]]) -> float:

@@ -114,8 +114,6 @@ def test_a_task_alone_is_that_of_all_sets(rated, run):
     ("argv", "message"),
     [
         (["--metrics", "mars,blue"], "unknown metric 'blue'; did you mean 'bleu'?"),
-        (["--metrics", "naive"], "naive[MODEL]"),
-        (["--metrics", "naive[]"], "naive[MODEL]"),
         (["--metrics", "mars_v2[sigma=0]"], "unknown metric 'mars_v2[sigma=0]'; did you mean 'mars[sigma=0]'?"),
         (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
         (["--groups", "0"], "the number of groups must be at least 1"),

@@ -8,8 +8,6 @@ import string
 import numpy as np
 import oracle_forms
 import pytest
-import tiny_models
-import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WordEmbeddings
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
@@ -18,13 +16,10 @@ from tokenizers.models import WordLevel
 from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 
-from mars_score import MarsScorer
-from mars_score.errors import ModelUnavailableError, UnsupportedModelError
+from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.metrics.baselines import MaskedInfills
 from mars_score.meta.metrics.matching import TokenEncoder, Tokens, bag, movers_distance
-from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models import likelihood
 from mars_score.models.causal_lm import CausalLanguageModel, Prompts
 from mars_score.models.likelihood import log_probabilities
@@ -253,55 +248,8 @@ def test_scores_are_minus_perplexities(name, causal):
     assert metric.score(ROWS, []) == pytest.approx(expected, rel=1e-6)
 
 
-def saved(model, tokenizer, folder):
-    for part in (model, tokenizer):
-        part.save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def masked(tmp_path_factory):
-    """A masked language model with its tokenizer, and their folder."""
-    parts = tiny_models.tiny_roberta_mlm(seed=3, dtype=torch.float32)
-    return *parts, saved(*parts, tmp_path_factory.mktemp("masked"))
-
-
-def test_a_masked_model_fills_a_blank_with_its_most_likely_word(masked):
-    model, tokenizer, folder = masked
-    template = Template("She took a bus.", ((8, 10),))
-    [(_, filled)] = MaskedInfills(folder)([("It rained.", template)], PaperConfig())
-    ids = tokenizer(f"It rained. She took{tokenizer.mask_token} bus.")["input_ids"]
-    logits = model(torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_token_id)]
-    words = [token for token in logits.argsort(descending=True).tolist() if tokenizer.decode(token)[:1] == " "]
-    assert filled == (f"She took{tokenizer.decode(words[0])} bus.", False, False)
-
-
 def cosine(vector, other):
     return vector @ other / np.linalg.norm(vector) / np.linalg.norm(other)
-
-
-def test_the_naive_baseline_is_mars_with_these_infills(masked, encoder):
-    folder, settings = masked[2], {"max_mask_ratio": 0.4, "q": 0.5}
-    models = Models(preset="mini", variant="paper", encoder=encoder, store=False, **settings)
-    scorer = MarsScorer("mini", variant="paper", encoder=encoder, idf_corpus=REFERENCES, store=False, **settings)
-    scorer.calls.infiller = MaskedInfills(folder)
-    expected = []
-    columns = ([getattr(row, name) for row in ROWS] for name in ("candidate", "references", "context"))
-    for row, scored in zip(ROWS, scorer.score(*columns).row_scores, strict=True):
-        candidate = encoder.encode(row.candidate)
-        texts = [reference.augmented.texts for reference in scored.references]
-        cosines = [[cosine(candidate, vector) for vector in encoder.encode(same)] for same in texts]
-        expected.append(max(np.average(values, weights=[1, 0.5, 0.25]) for values in cosines))
-    naive = make_metric(f"naive[{folder}]", models)
-    assert naive.score(ROWS, REFERENCES) == pytest.approx(expected, abs=1e-6)
-
-
-def test_masked_models_that_cannot_be_used(tmp_path):
-    tokenizer = tiny_models.word_tokenizer()
-    words, _ = tiny_models.tiny_roberta_mlm(vocab_size=len(tokenizer))
-    for name, fault in ((saved(words, tokenizer, tmp_path / "words"), "white space"), (str(tmp_path), "load")):
-        with pytest.raises((ModelUnavailableError, UnsupportedModelError), match=fault):
-            make(f"naive[{name}]").score(ROWS, REFERENCES)
 
 
 WORDS = ["<unk>", "the", "baker", "opens", "her", "shop", "rain", "noon", "children", "river"]

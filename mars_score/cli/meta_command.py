@@ -46,10 +46,7 @@ def _add_meta(commands: Commands) -> None:
     add = parser.add_argument
     add("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, as JSON")
     add_rated_options(parser)
-    text = (
-        f"among {', '.join(METRICS)}; mars[setting=value,...]; naive[MODEL], MARS with infills of a masked "
-        "language model (default: all but those with brackets)"
-    )
+    text = f"among {', '.join(METRICS)}; mars[setting=value,...] (default: all but those with brackets)"
     add("--metrics", default=",".join(METRICS), metavar="A,B,...", help=text)
     add("--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash")
     add("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from mars_score.cache import json_codec
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.errors import Notice
+from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates, paper, reference_score
 from mars_score.models.tagger import Tagger
 from mars_score.rows import (
@@ -26,7 +29,6 @@ from mars_score.variants.idf import IdfCounter
 from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
-    from mars_score.infilling.jobs import FilledTemplate
     from mars_score.models.calls import ModelCalls
     from mars_score.models.encoder import Encoding
     from mars_score.settings import Settings
@@ -133,7 +135,7 @@ class PaperVariant(Variant):
             for _, template in masked
             if template.blanks
         ]
-        filled = calls.infill(blanked, self.config)
+        filled = infill(blanked, self.config, calls)
         few_documents = idf.documents < MIN_DOCUMENTS
         notices = raised({Notice.UNTAGGED: not self._tagger.tags, Notice.FEW_DOCUMENTS: few_documents})
         return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
@@ -173,6 +175,33 @@ class PaperVariant(Variant):
             aspects=Aspects.of(terms),
             unchecked=Unchecked.BY_SETTINGS,
         )
+
+
+def infill(
+    pairs: Iterable[TemplateInContext], config: PaperConfig, calls: ModelCalls
+) -> dict[TemplateInContext, FilledTemplate]:
+    """Fill the blanks of each different (context, template) by Algorithm 2.
+
+    Raises:
+        ModelUnavailableError: the language model cannot be loaded.
+        UnsupportedModelError: it cannot be used; the message says why.
+    """
+    # Keys of stored values are made of texts and numbers.
+    pair_of = {(context, template.reference, template.blanks): (context, template) for context, template in pairs}
+
+    def compute(missing: Sequence[Any]) -> Iterator[tuple[Any, FilledTemplate]]:
+        from mars_score.infilling.batched import BatchedInfiller
+
+        infiller = BatchedInfiller(calls.language_model(), config, calls.runtime.batch_size)
+        for (context, template), filled in infiller.infill(pair_of[item] for item in missing):
+            yield (context, template.reference, template.blanks), filled
+
+    names = ["sigma", "max_context_tokens", "planner"]
+    if config.planner != "none":
+        names += [field.name for field in fields(config) if field.name.startswith("plan_")]
+    method = [getattr(config, name) for name in names]
+    filled = calls.cached("infills", method, pair_of, compute, json_codec(FilledTemplate))
+    return {pair_of[item]: template for item, template in filled.items()}
 
 
 def _join_infills(

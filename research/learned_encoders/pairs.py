@@ -27,6 +27,7 @@ from mars_score.scorer import MarsScorer
 from mars_score.sentences import sentences
 from mars_score.text import TaggedWord, split_words
 from mars_score.training import Floats
+from mars_score.variants.paper_variant import infill
 from mars_score.variants.plus_variant import widened_tokens
 
 MIN_WORDS, MAX_WORDS = 4, 100  # of a text to make pairs from
@@ -110,9 +111,8 @@ def make_pairs(sources: Sequence[Source], count: int, calls: ModelCalls, seed: i
     order = sorted(sources, key=lambda source: generator(seed, source).random())
     chosen = order[: math.ceil(count / _PER_TEXT)]
     masked = {source: _mask(source, seed) for source in chosen if in_share(source, seed)}
-    filled = calls.infill(
-        ((source.context, template) for source in masked for template in masked[source]), INFILLING
-    )
+    blanked = [(source.context, template) for source in masked for template in masked[source]]
+    filled = infill(blanked, INFILLING, calls)
     pairs = []
     for source in chosen:
         infills = [filled[source.context, template].text.strip() for template in masked.get(source, [])]

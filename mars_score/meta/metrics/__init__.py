@@ -2,7 +2,7 @@
 
 A metric is a subclass of :class:`mars_score.meta.metrics.base.Metric` and a line in ``PEERS``. Variants of MARS
 need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, and ``references=false`` scores by the
-contexts alone. ``naive[MODEL]`` is the paper's baseline with a masked language model.
+contexts alone.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ PEERS = {
     "context_cosine": "baselines.ContextCosine",
     "length": "lexical.Length",
 }
-NAIVE = "baselines.Naive"
 METRICS = (*VARIANTS, *PEERS)
-_BRACKETS = re.compile(r"(mars|naive)\[(.*)\]", re.DOTALL)
+_BRACKETS = re.compile(r"mars\[(.*)\]", re.DOTALL)
 
 
 def parse_names(text: str) -> list[str]:
@@ -71,9 +70,7 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
     if name in PEERS:
         return _load(PEERS[name])(models)
     if brackets := _BRACKETS.fullmatch(name):
-        if brackets[1] == "mars":
-            return MarsVariant(models, f"MARS, {brackets[2]}", brackets[2])
-        return _load(NAIVE)(models, brackets[2])
+        return MarsVariant(models, f"MARS, {brackets[1]}", brackets[1])
     return MarsVariant(models, *VARIANTS[name])
 
 
@@ -83,11 +80,8 @@ def _load(metric: str) -> Callable[..., Metric]:
 
 
 def _check(name: str) -> None:
-    brackets = _BRACKETS.fullmatch(name)
-    if name in METRICS or (brackets and (brackets[1] == "mars" or brackets[2])):
+    if name in METRICS or _BRACKETS.fullmatch(name):
         return
-    if name.startswith("naive"):
-        raise ValueError(f"{name!r} names no masked language model; write naive[MODEL], a Hub id or a folder")
     start, bracket, settings = name.partition("[")
     near = [f"mars[{settings}"] if bracket else get_close_matches(start, METRICS, 1)
     hint = f"did you mean {near[0]!r}?" if near else "mars meta --help lists the names"

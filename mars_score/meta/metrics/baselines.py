@@ -1,28 +1,18 @@
-"""Baselines that use models: cosine with the context, perplexity, and the paper's MARS with a masked LM."""
+"""Baselines that use models: cosine with the context, and perplexity."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-
-from mars_score.errors import ModelUnavailableError, UnsupportedModelError
-from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
-from mars_score.infilling.plain import allowed_tokens, cut_context, decode, encode, encode_pieces, fit, is_whole
-from mars_score.meta.metrics.base import MarsVariant, Metric, Models
+from mars_score.meta.metrics.base import Metric
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.loading import no_bars
-from mars_score.models.running import ordinary_mode, pick_device, position_limit
 from mars_score.text import as_prose
 
 if TYPE_CHECKING:
-    from mars_score.metrics.paper import PaperConfig, Template
     from mars_score.rows import Row
-
-_WINDOW = 512  # tokens, if the model does not say how many it takes
 
 
 class ContextCosine(Metric):
@@ -71,93 +61,3 @@ class ContextPerplexity(Perplexity):
         "vocabulary"
     )
     kind = "given_context"
-
-
-class Naive(Metric):
-    """MARS, variant ``paper``, with blanks filled by a masked language model, one token per masked token.
-
-    Args:
-        models: shared by all metrics, with the encoder and the settings of ``paper``.
-        name: Hub id or folder of a model that ``AutoModelForMaskedLM`` loads, with a byte-level tokenizer.
-    """
-
-    note = "MARS whose blanks a masked language model fills, all tokens of a template at once"
-
-    def __init__(self, models: Models, name: str) -> None:
-        super().__init__(models)
-        self.title = f"Naive (MLM), {name}"
-        self._name = name
-        self._mars = MarsVariant(models, self.title, "variant=paper,planner=none")
-
-    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """Return the scores of rows."""
-        scorer = self._mars.scorer(corpus)
-        scorer.calls.infiller = MaskedInfills(self._name, scorer.runtime.device)
-        return self._mars.result(rows, corpus, scorer).scores
-
-
-class MaskedInfills:
-    """Fills blanks by a masked language model; see :attr:`mars_score.models.calls.ModelCalls.infiller`.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: its tokenizer loses white space, as it is not byte-level.
-    """
-
-    def __init__(self, name: str, device: str | None = None) -> None:
-        import transformers
-
-        try:
-            with no_bars(), ordinary_mode():
-                model = transformers.AutoModelForMaskedLM.from_pretrained(name).eval()
-                self._tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        except (OSError, ValueError) as error:
-            fault = str(error).strip().splitlines()[0]
-            raise ModelUnavailableError(f"could not load the masked language model {name!r} ({fault})") from error
-        if decode(self._tokenizer, encode(self._tokenizer, " a")) != " a":
-            raise UnsupportedModelError(
-                f"the tokenizer of {name!r} loses white space; name a model with a byte-level one, as RoBERTa's"
-            )
-        self._model: Any = model.to(pick_device(device))
-
-    def __call__(
-        self, pairs: Sequence[TemplateInContext], config: PaperConfig
-    ) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
-        """Yield each different (context, template) with the filled template."""
-        for pair in pairs:
-            yield pair, self._fill(*pair, config)
-
-    def _fill(self, context: str, template: Template, config: PaperConfig) -> FilledTemplate:
-        tokenizer = self._tokenizer
-        window = (position_limit(self._model) or _WINDOW) - 1  # One position is for the closing token.
-        context_ids, context_cut = cut_context(context, template.reference, window, tokenizer, config)
-        before = [tokenizer.cls_token_id, *context_ids]
-        pieces = fit(
-            encode_pieces(template, tokenizer, after_context=bool(context_ids)), window - len(before), extra=0
-        )
-        ids = [tokenizer.mask_token_id if piece.is_blank else token for piece in pieces for token in piece.ids]
-        inputs = torch.tensor([[*before, *ids, tokenizer.sep_token_id]], device=self._model.device)
-        with ordinary_mode():
-            logits = self._model(input_ids=inputs).logits[0]
-        infills, position = [], len(before)
-        for piece in pieces:
-            if piece.is_blank:
-                masks = logits[position : position + len(piece.ids)].cpu()
-                infills.append(self._most_likely(masks, piece.text, template.reference))
-            position += len(piece.ids)
-        cut = len(infills) < len(template.blanks)
-        return FilledTemplate(template.fill(infills).strip(), context_cut, reference_cut=cut)
-
-    def _most_likely(self, logits: torch.Tensor, masked: str, reference: str) -> str:
-        """Choose the most likely token for each mask, only among those of whole characters if need be."""
-        text = ""
-        for whole in (False, True):
-            chosen = []
-            for index, scores in enumerate(logits):
-                opening = None if index else masked
-                allowed = allowed_tokens(self._tokenizer, len(scores), reference, opening, whole=whole)
-                chosen.append(int(scores.masked_fill(~allowed, -math.inf).argmax()))
-            text = decode(self._tokenizer, chosen)
-            if is_whole(text):
-                break
-        return text
