@@ -11,11 +11,11 @@ import pytest
 import tiny_models
 import torch
 import transformers
+from oracle_infilling import PlainInfiller
 
 from mars_score.infilling import batched
 from mars_score.infilling.batched import BatchedInfiller
 from mars_score.infilling.jobs import JobState
-from mars_score.infilling.plain import PlainInfiller
 from mars_score.metrics.paper import PaperConfig, mask_words
 from mars_score.models import causal_lm
 from mars_score.models.attention import KeyValueCache

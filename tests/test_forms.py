@@ -13,10 +13,10 @@ import tiny_models
 import torch
 from belief import ALL, believe
 from jsonl import columns
+from oracle_infilling import PlainInfiller
 from tokenizers import normalizers
 
 from mars_score import MarsScorer
-from mars_score.infilling.plain import PlainInfiller
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import Template
 from mars_score.metrics.plus import PlusConfig

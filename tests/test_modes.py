@@ -7,10 +7,10 @@ import pytest
 import tiny_models
 import torch
 import transformers
+from oracle_infilling import PlainInfiller
 
 from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.batched import BatchedInfiller
-from mars_score.infilling.plain import PlainInfiller
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.metrics.paper import PaperConfig, mask_words
 from mars_score.models import loading as models

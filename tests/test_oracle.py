@@ -9,8 +9,7 @@ import numpy as np
 import oracle
 import pytest
 import torch
-
-from mars_score.infilling.plain import (
+from oracle_infilling import (
     PlainInfiller,
     allowed_tokens,
     ascend,
@@ -19,6 +18,7 @@ from mars_score.infilling.plain import (
     encode_pieces,
     reward_of,
 )
+
 from mars_score.metrics.paper import PaperConfig, TaggedWord, Template, mask_words
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.likelihood import log_probabilities

@@ -9,12 +9,12 @@ import oracle
 import pytest
 import tiny_models
 import torch
+from oracle_infilling import PlainInfiller
 from transformers import AutoTokenizer
 
 import mars_metric
 from mars_score import MarsScorer
 from mars_score.errors import Notice
-from mars_score.infilling.plain import PlainInfiller
 from mars_score.models.tagger import Tagger
 from mars_score.presets import PRESETS
 

@@ -1,9 +1,9 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next.
 
-:mod:`mars_score.infilling.plain` is the readable form of the same method. Here all prefixes of a draft of n tokens
-are compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the
-attention mask and the positions let each copy see its own prefix only. The block's last token predicts nothing
-yet, so it is fed when the next blank begins.
+``tests/oracle_infilling.py`` is the readable form of the same method. Here all prefixes of a draft of n tokens are
+compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
+mask and the positions let each copy see its own prefix only. The block's last token predicts nothing yet, so it is
+fed when the next blank begins.
 """
 
 from __future__ import annotations
