@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.models.sources import locate
+from mars_score.models.locating import locate
 from mars_score.settings import VariantName
 
 # With the largest wanted ratio to `paper`.

@@ -16,8 +16,8 @@ from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.data.reading import read_rows
+from mars_score.models.locating import locate
 from mars_score.models.running import Runtime
-from mars_score.models.sources import locate
 from mars_score.settings import resolve_settings
 
 SENTENCES = 3  # of a context

@@ -28,7 +28,7 @@ class ModelSettings:
 # Of a variant: plus and fast were measured with mini; paper has the kinds of models of the paper.
 DEFAULT_PRESETS = {"plus": "mini", "fast": "mini", "paper": "base"}
 
-# Models are Hub ids, local folders, or names of mars_score.models.sources.KNOWN.
+# Models are Hub ids, local folders, or names of mars_score.models.packages.KNOWN.
 PRESETS: dict[str, dict[str, str]] = {
     # Runs with a package index alone; offline once installed.
     "mini": {

