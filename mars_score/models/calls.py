@@ -10,7 +10,7 @@ from mars_score.cache import Codec, Item, LastUsed, Value, cached, json_codec
 from mars_score.models.loading import loading_lock, shared_model
 from mars_score.models.locating import locate
 from mars_score.models.running import number_type
-from mars_score.models.sources import HubModel, Source
+from mars_score.models.sources import HubModel, ReadyMade, Source
 from mars_score.rows import Entailment, LogProbability
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ModelCalls:
 
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
-        self._current: dict[str, tuple[Source, Any]] = {}
+        self._wrapped: dict[str, Any] = {}  # by setting
         self._memory: LastUsed[Any, Any] = LastUsed(_MEMORY_BYTES)
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
@@ -121,24 +121,20 @@ class ModelCalls:
         Raises:
             ModelUnavailableError: a model of the Hub cannot be loaded.
         """
-        name, stage, version = _CALLS[kind]
+        call = _CALLS[kind]
         different = list(dict.fromkeys(items))
         if not different:  # No model is fetched from the Hub for nothing.
             return {}
-        source = locate(getattr(self.models, name))
-        if self.runtime.store.folder and isinstance(source, HubModel) and source.revision is None:
-            # It was never fetched from the Hub; its revision is known only when it is loaded.
-            shared_model(name, self.models, self.runtime)
-            source = locate(getattr(self.models, name))
+        source = self._source(call.model)
         dtype = number_type(self.models.dtype, self.runtime.device)
-        common: list[Any] | None = [source.name, source.revision, dtype, version, *method]
+        common: list[Any] | None = [source.name, source.revision, dtype, call.version, *method]
         if source.revision is None:  # The model may change between calls, so nothing is kept.
             common = None
         key = kind, str(common)
         known = {item: self._memory.get((key, item)) for item in different} if common else {}
         values = {item: value for item, value in known.items() if value is not None}
         missing = [item for item in different if item not in values]
-        reported = partial(self.runtime.reported, stage, compute)
+        reported = partial(self.runtime.reported, call.stage, compute)
         values |= cached(self.runtime.store, kind, common, missing, reported, codec)
         for item, value in values.items() if common else ():
             size = _VALUE_BYTES + sum(getattr(part, "nbytes", 0) for part in value)
@@ -160,28 +156,35 @@ class ModelCalls:
     def language_model(self) -> CausalLanguageModel:
         """Return the language model; raises ModelUnavailableError or UnsupportedModelError."""
         model: CausalLanguageModel = self._model("language_model")
-        if locate(self.models.language_model).revision is None:
+        if isinstance(locate(self.models.language_model), ReadyMade):
             model.prompts.clear()  # Its weights may have changed since the last call.
         return model
 
+    def _source(self, name: str) -> Source:
+        """Return the source of a setting's model, with its revision where outputs are to be stored."""
+        source = locate(getattr(self.models, name))
+        if self.runtime.store.folder and isinstance(source, HubModel) and source.revision is None:
+            shared_model(name, self.models, self.runtime)  # Only loading tells the revision.
+            source = locate(getattr(self.models, name))
+        return source
+
     def _model(self, name: str) -> Any:
-        """Return a setting's model in its wrapper, made again when the files behind its name have changed."""
-        spec = getattr(self.models, name)
+        """Return a setting's model in its wrapper, loaded when first needed."""
+        is_object = isinstance(locate(getattr(self.models, name)), ReadyMade)
         with loading_lock:
-            source, wrapped = self._current.get(name, (None, None))
-            if wrapped is None or source != locate(spec):
-                model: Any = shared_model(name, self.models, self.runtime)
-                if name == "encoder":
-                    from mars_score.models.encoder import SentenceEncoder
+            # The prompt and the window of an encoder that is an object may have changed since the last call.
+            if name not in self._wrapped or (is_object and name == "encoder"):
+                self._wrapped[name] = self._wrap(name, shared_model(name, self.models, self.runtime))
+            return self._wrapped[name]
 
-                    model = SentenceEncoder(model, self.runtime.encoder_batch_size)
-                elif name == "entailment_model":
-                    from mars_score.models.nli import NliModel
+    def _wrap(self, name: str, model: Any) -> Any:
+        if name == "encoder":
+            from mars_score.models.encoder import SentenceEncoder
 
-                    network, tokenizer = model
-                    model = NliModel(network, tokenizer, self.runtime.encoder_batch_size)
-                self._current[name] = locate(spec), model  # Loading may have made the revision known.
-            elif name == "encoder" and source.revision is None:
-                # The prompt and the window of an object may have changed since the last call.
-                self._current[name] = source, type(wrapped)(wrapped.model, self.runtime.encoder_batch_size)
-            return self._current[name][1]
+            return SentenceEncoder(model, self.runtime.encoder_batch_size)
+        if name == "entailment_model":
+            from mars_score.models.nli import NliModel
+
+            network, tokenizer = model
+            return NliModel(network, tokenizer, self.runtime.encoder_batch_size)
+        return model

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.locks import ForkSafeLock
-from mars_score.models.locating import locate
+from mars_score.models.locating import locate, look_up_anew
 from mars_score.models.packages import Difference
 from mars_score.models.running import number_type, ordinary_mode, pick_device
-from mars_score.models.sources import ReadyMade, Source
+from mars_score.models.sources import ReadyMade
 
 if TYPE_CHECKING:
     import torch
@@ -27,17 +27,21 @@ _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",
     "entailment_model": "AutoModelForSequenceClassification",
 }
-# Models by setting, name, number type and device; the process's scorers share them.
-_loaded: dict[tuple[str, ...], tuple[Source, Any]] = {}
+# Models by setting, source, number type and device; the process's scorers share them.
+_loaded: dict[tuple[str, ...], Any] = {}
 
 
 def free_models() -> None:
-    """Release all loaded models; a scorer that uses some keeps them until it is freed."""
+    """Release all loaded models; a scorer that uses some keeps them until it is freed.
+
+    Where files of models have changed, new scorers use the new ones from then on.
+    """
     _loaded.clear()
+    look_up_anew()
 
 
 def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
-    """Load a model once per process, and again if the files behind its name change.
+    """Load a model once per process.
 
     Threads that ask at the same time wait for one load. Ready-made models are not kept.
 
@@ -56,12 +60,15 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     spec, dtype = getattr(models, setting), number_type(models.dtype, runtime.device)
     if isinstance(locate(spec), ReadyMade):
         return _load(setting, spec, dtype, runtime)
-    key = setting, str(spec), dtype, pick_device(runtime.device)
+
+    def key() -> tuple[str, ...]:
+        return setting, str(locate(spec)), dtype, pick_device(runtime.device)
+
     with loading_lock:
-        if key not in _loaded or _loaded[key][0] != locate(spec):
+        if key() not in _loaded:
             model = _load(setting, spec, dtype, runtime)
-            _loaded[key] = locate(spec), model  # Loading may have made a Hub model's revision known.
-        return _loaded[key][1]
+            _loaded[key()] = model  # Only loading tells the revision of a model of the Hub.
+        return _loaded[key()]
 
 
 def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,14 @@ from typing import Any
 from mars_score.models.packages import find_known
 from mars_score.models.sources import Folder, HubModel, ReadyMade, Source
 
+_commits: dict[tuple[str, str | None], str] = {}  # of models of the Hub, by name and revision
+
 
 def locate(spec: Any) -> Source:
-    """Return the source of a Hub id, a folder, a known name, a ready-made model or None."""
+    """Return the source of a Hub id, a folder, a known name, a ready-made model or None.
+
+    The files of a folder, and the commit of a model of the Hub, are looked up once per process.
+    """
     if spec is None:
         return ReadyMade("none", "")
     if not isinstance(spec, (str, os.PathLike)):
@@ -23,36 +29,38 @@ def locate(spec: Any) -> Source:
         return known
     path = Path(spec)
     if path.is_dir():
-        return Folder("folder", _hash_folder(path), path)
+        return Folder("folder", _hash_folder(path.absolute()), path)
     name, _, asked = str(spec).rpartition("@")
     if not (name and asked) or path.exists():
         name, asked = str(spec), ""
     return HubModel(name, _commit_here(name, asked or None), asked or None)
 
 
-_hashes: dict[Any, str] = {}  # Hashes of folders by the paths, inodes, sizes and times of their files.
+def look_up_anew() -> None:
+    """Look up again which files the names of folders and of models of the Hub stand for."""
+    _hash_folder.cache_clear()
+    _commits.clear()
 
 
+@cache
 def _hash_folder(folder: Path) -> str:
     """Hash the names and contents of a folder's files, except hidden ones such as git's."""
     paths = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [os.path.join(parent, name) for name in names if not name.startswith(".")]
-    stats = {path: os.stat(path) for path in sorted(paths) if os.path.isfile(path)}
-    state = tuple((path, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats.items())
-    if state not in _hashes:
-        digest = hashlib.blake2b(digest_size=8)
-        for path in sorted(map(Path, stats)):
-            digest.update(path.relative_to(folder).as_posix().encode())
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "blake2b").digest())
-        _hashes[state] = digest.hexdigest()
-    return _hashes[state]
+        paths += [Path(parent, name) for name in names if not name.startswith(".")]
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(filter(Path.is_file, paths)):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return digest.hexdigest()
 
 
 def _commit_here(name: str, revision: str | None) -> str | None:
     """Return the commit of this machine's copy of a Hub model, if there is one."""
+    if commit := _commits.get((name, revision)):
+        return commit
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -63,5 +71,5 @@ def _commit_here(name: str, revision: str | None) -> str | None:
         for folder, full_name, file in product(folders, names, ("config.json", "modules.json")):
             path = try_to_load_from_cache(full_name, file, cache_dir=folder, revision=revision)
             if isinstance(path, str):
-                return Path(path).parent.name
+                return _commits.setdefault((name, revision), Path(path).parent.name)
     return None
