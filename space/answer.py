@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
 from mars_score.findings import Finding, findings_of
+from mars_score.meta.metrics import make_metric
+from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
-from mars_score.metrics.references import token_recall
-from mars_score.models.calls import ModelCalls
 from mars_score.progress import Progress
 from mars_score.results import MarsResult
 from mars_score.scorer import MarsScorer
-from mars_score.variants.plus_variant import widened_tokens
 from space.limits import place_of
 from space.questions import VARIANT, Question
 
@@ -159,23 +158,6 @@ def _common(text: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
-def bert_scores(calls: ModelCalls, candidates: Sequence[str], references: Sequence[str]) -> list[float]:
-    """Compute BERTScore's F1 of candidates, each with the reference for which it is largest.
-
-    The token vectors are those of MARS plus, which come from the cache: means over two layers, without those of
-    special tokens.
-    """
-    encodings = calls.encode([*candidates, *references], tokens=True)
-    tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
-
-    def similarity(candidate: str, reference: str) -> float:
-        recall = token_recall(tokens[candidate], tokens[reference])
-        precision = token_recall(tokens[reference], tokens[candidate])
-        return 2 * precision * recall / ((precision + recall) or 1.0)
-
-    return [max(similarity(candidate, reference) for reference in references) for candidate in candidates]
-
-
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
     """Return each notice of a result with the candidates that it concerns."""
     scored = list(zip(names_of(candidates), result.row_scores, strict=True))
@@ -206,9 +188,8 @@ class Answerer:
         count = len(candidates)
         rows = candidates, [references] * count if references else None, [question.context] * count
         samples = [question.samples] * count if question.samples else None
-        scorer = MarsScorer(question.preset, variant=VARIANT, progress=progress, **question.settings)
-        calls = scorer.calls
-        plus = scorer.score(*rows, samples=samples, tasks=question.task, explain=True)
+        arguments = {"preset": question.preset, "variant": VARIANT, "progress": progress, **question.settings}
+        plus = MarsScorer(**arguments).score(*rows, samples=samples, tasks=question.task, explain=True)
         scores, paper = {"MARS plus": plus.scores}, None
         if question.paper:
             idf: dict[str, Any] = {"idf_corpus": self._documents} if self._documents else {}
@@ -218,7 +199,7 @@ class Answerer:
         if references:
             scores["BLEU"] = [sentence_bleu(text, references) for text in candidates]
             scores["ROUGE-L"] = [rouge_l(text, references) for text in candidates]
-            scores["BERTScore"] = bert_scores(calls, candidates, references)
+            scores["BERTScore"] = make_metric("bertscore", Models(**arguments)).score(plus.rows, references)
         return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:

@@ -17,10 +17,10 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.meta.metrics import make_metric
+from mars_score.meta.metrics.base import Models
 from mars_score.metrics.plus import TERMS
-from mars_score.models.encoder import SentenceEncoder
-from mars_score.presets import PRESETS
-from mars_score.rows import TASKS, Aspects, Term, Verdict
+from mars_score.rows import TASKS, Aspects, Row, Term, Verdict
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 from space import layout, limits, questions
@@ -345,32 +345,14 @@ def test_idf_of_the_papers_mars_is_counted_over_given_documents():
     assert str(scored.signature) == str(direct.signature) != str(Answerer().answer(question).paper.signature)
 
 
-def test_bertscore_is_f1_of_the_token_vectors():
-    """For several references that of the nearest, whose recall is the term of MARS plus."""
+def test_bertscore_is_that_of_mars_meta():
     scored = answer("a b x", "a b c", references=("y", "a b c"))
-    calls = MarsScorer(PRESET, variant="plus").calls
-    encoded = calls.encode(["a b x", "a b c"], tokens=True)
-    cosines = encoded["a b x"].tokens @ encoded["a b c"].tokens.T
-    precision, recall = cosines.max(axis=1).mean(), cosines.max(axis=0).mean()
-    assert scored.plus.row_scores[0].terms[0].value == pytest.approx(recall)
-    assert scored.scores["BERTScore"] == pytest.approx([2 / (1 / precision + 1 / recall), 1])
+    metric = make_metric("bertscore", Models(preset=PRESET))
+    rows = [Row(text, ("y", "a b c")) for text in ("a b x", "a b c")]
+    assert scored.scores["BERTScore"] == pytest.approx(metric.score(rows, []), abs=1e-6)
+    assert scored.scores["BERTScore"][0] < scored.scores["BERTScore"][1] == pytest.approx(1)
     assert "BERTScore" not in answer("a", references=()).scores
     assert "BERTScore</span>" in ranking_page(scored)
-
-
-def test_bertscore_encodes_no_text_anew(monkeypatch, named_models):
-    monkeypatch.setitem(PRESETS, PRESET, {name: path for name, path in named_models.items() if name != "dtype"})
-    encoded, encode = [], SentenceEncoder.encode
-
-    def counted(self, texts, *, tokens=False):
-        texts = list(texts)
-        encoded.extend(texts if tokens else ())
-        return encode(self, texts, tokens=tokens)
-
-    monkeypatch.setattr(SentenceEncoder, "encode", counted)
-    scored = answer("a b x", "a b c", references=("a c", "b"))
-    assert scored.scores["BERTScore"]
-    assert sorted(encoded) == ["a b c", "a b x", "a c", "b"]
 
 
 # Contradictions

@@ -191,7 +191,8 @@ def compute_signals(pairs: Sequence[Row], scorer: MarsScorer, seed: int = 0) -> 
     """Compute the signals of pairs, by name (pairs, size), in this order.
 
     - ``"MARS"``: its own score by variant ``"fast"``, which the head's score learns; not BLEURT's.
-    - ``"BLEU"``; ``"ROUGE"`` and ``"BERTScore"``: precision, recall and F, the former of ROUGE-L.
+    - ``"BLEU"``; ``"ROUGE"``: precision, recall and F of ROUGE-L; ``"tokens"``: token recall of the candidate and
+      of the text, and their F, in the place of BERTScore.
     - ``"likelihood"``: the mean log probability given the context, and what the context adds to it, in nats; nan
       for texts that the language model does not judge. Not BLEURT's.
     - ``"entailment"``, with an NLI model: the probabilities that the text entails and that it contradicts what was
@@ -217,7 +218,7 @@ def compute_signals(pairs: Sequence[Row], scorer: MarsScorer, seed: int = 0) -> 
         "BLEU": np.array([[sentence_bleu(row.candidate, row.references) / 100] for row in pairs]),
         "ROUGE": _rouge(pairs),
         "MARS": np.array([[row.score] for row in fast.row_scores(pairs)]),
-        "BERTScore": _bert_score(pairs, fast.calls),
+        "tokens": _token_recalls(pairs, fast.calls),
         "likelihood": _likelihoods(pairs, scorer, seed),
     }
     if scorer.settings.models.entailment_model is not None:
@@ -235,8 +236,8 @@ def _rouge(pairs: Sequence[Row]) -> Floats:
     return np.array([rouge.score(row.references[0], row.candidate)["rougeL"] for row in pairs])
 
 
-def _bert_score(pairs: Sequence[Row], calls: ModelCalls) -> Floats:
-    """Compute precision, recall and F1 of matched tokens, without IDF."""
+def _token_recalls(pairs: Sequence[Row], calls: ModelCalls) -> Floats:
+    """Compute token recall of the candidates and of the texts, and their harmonic mean."""
     compared = [(row.candidate, row.references[0]) for row in pairs]
     encodings = calls.encode((text for pair in compared for text in pair), tokens=True)
     tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
