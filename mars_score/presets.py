@@ -1,6 +1,6 @@
-"""The settings that name models, and presets of them."""
+"""The settings that name models, presets of them, and what is believed of their NLI models."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic.dataclasses import dataclass
 
@@ -61,3 +61,37 @@ PRESETS: dict[str, dict[str, str]] = {
         "entailment_model": "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7",
     },
 }
+
+
+class Reliability(NamedTuple):
+    """What can be believed of an NLI model's judgements.
+
+    Attributes:
+        support: factor of the weight of support, 0 to 1.
+        by_context: whether it can be certain that the context contradicts a sentence of a summary.
+        by_reference: whether it can be certain that a close reference contradicts a sentence.
+        halves_summaries: whether half of a summary's score is lost by its verdict that a reference contradicts it.
+        max_entailment: a sentence of a summary that the context entails with a lower probability is unsupported;
+            no score depends on it.
+    """
+
+    support: float = 0.5
+    by_context: bool = False
+    by_reference: bool = False
+    halves_summaries: bool = False
+    max_entailment: float = 0.0
+
+
+# By the name of the NLI model; all of these know English alone. How often they are right:
+# research/entailment/measure.md. No verdict of another model is told: its rows are ``Unchecked.BY_MODEL``.
+RELIABILITY = {
+    "mini-nli": Reliability(support=0.5, by_reference=True, max_entailment=0.05),
+    "medium-nli": Reliability(
+        support=1.0, by_context=True, by_reference=True, halves_summaries=True, max_entailment=0.05
+    ),
+}
+
+
+def reliability_of(model: object) -> Reliability:
+    """Return what can be believed of a model; of those without an entry no verdict is."""
+    return RELIABILITY.get(model, Reliability()) if isinstance(model, str) else Reliability()

@@ -172,8 +172,7 @@ class Term:
     """One term of a score, which is the sum of ``value * weight``.
 
     Attributes:
-        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``,
-            ``"support"`` or ``"contradiction"``; a learned head has names of its own.
+        name: one of :data:`mars_score.metrics.plus.TERMS`; a learned head has names of its own.
         value: a similarity in [-1, 1]; for ``"likelihood"`` nats per token.
         weight: factor of the value.
     """

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mars_score.presets import Reliability
 from mars_score.variants.judgements import nli_judge
-from mars_score.variants.judgements.nli_judge import Reliability
 
 ALL = Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05)
 

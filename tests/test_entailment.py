@@ -16,9 +16,10 @@ from belief import ALL, believe
 from mars_score import MarsScorer
 from mars_score.errors import Notice, UnsupportedModelError
 from mars_score.metrics.plus import PlusConfig
+from mars_score.presets import RELIABILITY, Reliability, reliability_of
 from mars_score.rows import TASKS as KINDS
 from mars_score.rows import Entailment, Judgement, Row, Verdict
-from mars_score.variants.judgements.nli_judge import SHIPPED, NliJudge, Question, Reliability, reliability_of
+from mars_score.variants.judgements.nli_judge import NliJudge, Question
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 12
@@ -248,7 +249,7 @@ def test_models_that_do_not_ship_have_no_verdicts():
     for model in (tiny_models.tiny_nli(), "some/model", None):
         assert reliability_of(model) == Reliability(reliability_of(model).support, False, False)
         assert 0 < reliability_of(model).support < 1
-    assert reliability_of("mini-nli") is SHIPPED["mini-nli"]
+    assert reliability_of("mini-nli") is RELIABILITY["mini-nli"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mars_score import MarsScorer
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import Template
 from mars_score.metrics.plus import PlusConfig
-from mars_score.variants.judgements.nli_judge import Reliability
+from mars_score.presets import Reliability
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = " ".join(tiny_models.TEXT.replace('"', "").split() * 2)  # A quotation is no sentence of its own to spaCy.

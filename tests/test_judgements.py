@@ -11,9 +11,10 @@ from mars_score.data.checking import check_examples
 from mars_score.errors import Notice
 from mars_score.language import tell_english
 from mars_score.metrics.plus import Features, PlusConfig, plus, repetition
+from mars_score.presets import Reliability
 from mars_score.rows import Entailment, Row
 from mars_score.text import PASSAGE_BREAK, normalise, passages_of
-from mars_score.variants.judgements.nli_judge import NliJudge, Reliability
+from mars_score.variants.judgements.nli_judge import NliJudge
 
 NEUTRAL, CONTRADICTED, ENTAILED = Entailment(0.2, 0.1), Entailment(0.0, 0.99), Entailment(0.9, 0.0)
 ALL = Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05)

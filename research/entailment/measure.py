@@ -29,9 +29,10 @@ from scipy.stats import rankdata
 
 from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
+from mars_score.presets import Reliability
 from mars_score.rows import Entailment, Row, RowScore, weighted_sum
 from mars_score.text import normalise
-from mars_score.variants.judgements.nli_judge import NliJudge, Question, Reliability
+from mars_score.variants.judgements.nli_judge import NliJudge, Question
 from mars_score.variants.plus_variant import plan_row, token_recalls
 from research.agreement import drawn
 from research.entailment.surface import LEARNED, MEASURED

@@ -10,6 +10,7 @@ from mars_score.errors import Notice
 from mars_score.language import ENGLISH, may_be_english
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.tagger import Tagger
+from mars_score.presets import RELIABILITY, reliability_of
 from mars_score.rows import Entailment, Judgement, Row, Unchecked, Verdict
 from mars_score.text import passages_of
 from mars_score.variants.judgements.conflicts import find_conflict
@@ -38,39 +39,6 @@ MIN_CONTRADICTION = 0.915  # A verdict needs this probability: nine of ten are t
 # out, and gives the contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
 MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
-
-
-class Reliability(NamedTuple):
-    """What can be believed of an NLI model's judgements.
-
-    Attributes:
-        support: factor of the weight of support, 0 to 1.
-        by_context: whether it can be certain that the context contradicts a sentence of a summary.
-        by_reference: whether it can be certain that a close reference contradicts a sentence.
-        halves_summaries: whether half of a summary's score is lost by its verdict that a reference contradicts it.
-        max_entailment: a sentence of a summary that the context entails with a lower probability is unsupported;
-            no score depends on it.
-    """
-
-    support: float = 0.5
-    by_context: bool = False
-    by_reference: bool = False
-    halves_summaries: bool = False
-    max_entailment: float = 0.0
-
-
-# Of the NLI models that ship; how often they are right: research/entailment/measure.md.
-SHIPPED = {
-    "mini-nli": Reliability(support=0.5, by_reference=True, max_entailment=0.05),
-    "medium-nli": Reliability(
-        support=1.0, by_context=True, by_reference=True, halves_summaries=True, max_entailment=0.05
-    ),
-}
-
-
-def reliability_of(model: object) -> Reliability:
-    """Return what can be believed of a model; of those that do not ship no verdict is."""
-    return SHIPPED.get(model, Reliability()) if isinstance(model, str) else Reliability()
 
 
 class Question(NamedTuple):
@@ -128,7 +96,7 @@ class NliJudge:
         self.reliability = reliability_of(model)
         # Without weights for what follows from its judgements, the model is not used.
         self._is_used = config.support_weight > 0 or config.contradiction_penalty > 0
-        self._knows_english_alone = isinstance(model, str) and model in SHIPPED
+        self._knows_english_alone = isinstance(model, str) and model in RELIABILITY
 
     # Who is judged, and by what
 
