@@ -28,7 +28,7 @@ class Finding:
     Attributes:
         label: ``"contradicted"`` or ``"unsupported"``.
         verdict: on the sentence.
-        missing: numbers and names of the sentence that its sources do not have, and that are not contradicted.
+        absent: numbers and names of the sentence that its sources do not have, and that are not contradicted.
         sources: what does not have them, such as ``"the context"``.
         premise_of: names what the premise is of, where that is not what such candidates are judged by first.
         is_of_several: whether the candidate has other sentences.
@@ -36,7 +36,7 @@ class Finding:
 
     label: str
     verdict: Verdict
-    missing: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     sources: str = "the context"
     premise_of: str = ""
     is_of_several: bool = False
@@ -44,7 +44,7 @@ class Finding:
     @property
     def words(self) -> tuple[str, ...]:
         """Return all words of the sentence that are wrong, as far as they are known."""
-        return tuple(dict.fromkeys((*self.verdict.words, *self.missing)))
+        return tuple(dict.fromkeys((*self.verdict.words, *self.absent)))
 
     def in_words(self, length: int | None = _QUOTED) -> str:
         """Say what is wrong, such as ``1970 and Rome are not in the context``.
@@ -55,11 +55,11 @@ class Finding:
         verdict, parts = self.verdict, []
         if self.label == "contradicted":
             parts.append(f'contradicts {self.premise_of}"{one_line(verdict.premise, length)}"{self._by()}')
-        if self.missing:
-            names = _phrases(self.missing, verdict.sentence)
+        if self.absent:
+            names = _phrases(self.absent, verdict.sentence)
             parts.append(f"{_some(names)} {'is' if len(names) == 1 else 'are'} not in {self.sources}")
         if self.label == "unsupported" and (verdict.probability is not None or not parts):
-            parts.append(f"{self.sources} does not say it{self._by()}")
+            parts.append(f"{self.sources} does not say {self._unsaid()}")
         return "; ".join(parts)
 
     @property
@@ -70,10 +70,15 @@ class Finding:
 
     def _by(self) -> str:
         """Return, in brackets, the words that a premise contradicts, or else the probability of the verdict."""
-        words = listed(self.verdict.words) if self.label == "contradicted" else ""
+        words = _some(_phrases(self.verdict.words, self.verdict.sentence))
         probability = self.verdict.probability
         known = words or ("" if probability is None else f"{probability:.2f}")
         return f" ({known})" if known else ""
+
+    def _unsaid(self) -> str:
+        """Return the words that are not supported, in quotation marks, or else "it"."""
+        words = [word for word in self.verdict.words if word not in self.absent]
+        return _some([f'"{phrase}"' for phrase in _phrases(words, self.verdict.sentence)]) or "it"
 
     def with_number(self, length: int | None = _QUOTED) -> str:
         """Say what is wrong, and of a candidate with several sentences in which: ``sentence 2 contradicts ...``.
@@ -97,7 +102,7 @@ def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
     pairs = score.findings
     if not pairs:
         return ()
-    lacking = {verdict.number: verdict.words for verdict in score.unsupported}
+    absent_of = {verdict.number: verdict.absent for verdict in score.unsupported}
     sources = "the context"
     if row.task == "data":
         sources = "the record or its references" if row.references else "the record"
@@ -105,9 +110,9 @@ def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
     found = []
     for label, verdict in pairs:
         told = verdict.words if label == "contradicted" else ()
-        missing = tuple(word for word in lacking.get(verdict.number, ()) if word not in told)
+        absent = tuple(word for word in absent_of.get(verdict.number, ()) if word not in told)
         other = "the reference: " if verdict.source == "reference" and row.task == "summary" else ""
-        found.append(Finding(label, verdict, missing, sources, other, is_of_several))
+        found.append(Finding(label, verdict, absent, sources, other, is_of_several))
     return tuple(found)
 
 

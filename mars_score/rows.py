@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from mars_score.errors import Notice
 from mars_score.text import PASSAGE_BREAK
@@ -114,10 +114,35 @@ class Unchecked(StrEnum):
 
 
 class Entailment(NamedTuple):
-    """The probabilities that a premise entails and that it contradicts a hypothesis; the rest is neutral."""
+    """What an NLI model says of a hypothesis.
+
+    Attributes:
+        entailment: probability that the premise entails it.
+        contradiction: probability that the premise contradicts it; the rest is neutral.
+        unsupported: largest probability of a word that the premise does not support it; None for a model that does
+            not read words.
+        words: the words whose probability is at least a half, without the marks around them.
+    """
 
     entailment: float
     contradiction: float
+    unsupported: float | None = None
+    words: tuple[str, ...] = ()
+
+    def at_best(self, other: "Entailment") -> "Entailment":
+        """Return what both readings of a hypothesis allow to say against it."""
+        surest = min(self, other, key=lambda one: (one.unsupported or 0.0, len(one.words)))
+        return surest._replace(
+            entailment=max(self.entailment, other.entailment),
+            contradiction=min(self.contradiction, other.contradiction),
+        )
+
+    @classmethod
+    def from_json(
+        cls, entailment: float, contradiction: float, unsupported: float | None, words: Iterable[str]
+    ) -> Self:
+        """Make one of its values, whose tuple JSON has made a list."""
+        return cls(entailment, contradiction, unsupported, tuple(words))
 
 
 class Judgement(NamedTuple):
@@ -146,8 +171,9 @@ class Verdict:
             NLI model; None if no model was asked.
         premise: the reference, or the passage of the context, that decides it.
         source: what the premise is of: "context" or "reference".
-        words: of the sentence that the premise contradicts or does not have; empty if they are not known.
+        words: of the sentence that the premise contradicts or does not support; empty if they are not known.
         number: of the sentence among those of the candidate, from 1.
+        absent: numbers and names among ``words`` that no text has by which the candidate is judged.
     """
 
     sentence: str
@@ -156,15 +182,16 @@ class Verdict:
     source: str
     words: tuple[str, ...] = ()
     number: int = 1
+    absent: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return {**asdict(self), "words": list(self.words)}
+        return {**asdict(self), "words": list(self.words), "absent": list(self.absent)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "Verdict":
         """Make a verdict from what :meth:`to_dict` gave."""
-        return cls(**{**stored, "words": tuple(stored["words"])})
+        return cls(**{**stored, "words": tuple(stored["words"]), "absent": tuple(stored["absent"])})
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, Notice
+from mars_score.models import nli
 from mars_score.models.loading import load_model
 from mars_score.models.locating import locate
 from mars_score.models.nli import NliModel, PrefixClassifier, pack
@@ -37,12 +38,19 @@ def classifier(request):
 
 def test_a_hypothesis_depends_on_its_premise_and_itself_alone(classifier):
     """Neither on other hypotheses of the premise, nor on other sequences and their padding."""
-    together = classifier(pack(GROUPS, 1))
-    alone = [classifier(pack([(premise, [text])], 1))[0] for premise, hypotheses in GROUPS for text in hypotheses]
-    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-12)
-    assert together.shape == (4, 3)
-    same_hypothesis = (together[0] - together[2]).abs().max()
-    assert same_hypothesis > 1e-6  # by another premise
+    packed = pack(GROUPS, 1)
+    together = classifier(packed)
+    pairs = [(premise, text) for premise, hypotheses in GROUPS for text in hypotheses]
+    alone = [classifier(pack([(premise, [text])], 1)) for premise, text in pairs]
+    torch.testing.assert_close(
+        together.classes, torch.stack([one.classes[0] for one in alone]), rtol=0, atol=1e-12
+    )
+    for (sequence, start), (premise, text), one in zip(packed.starts.tolist(), pairs, alone, strict=True):
+        words = together.words[sequence, start : start + len(text)]
+        torch.testing.assert_close(words, one.words[0, len(premise) :], rtol=0, atol=1e-12)
+    assert together.classes.shape == (4, 3)
+    for part in (together.classes[[0, 2]], torch.stack([alone[0].words[0, 5:], alone[2].words[0, 3:]])):
+        assert (part[0] - part[1]).abs().max() > 1e-6  # the same hypothesis by another premise
 
 
 def test_the_premise_is_encoded_as_the_encoder_does_it(classifier):
@@ -60,9 +68,33 @@ def test_the_premise_is_encoded_as_the_encoder_does_it(classifier):
 
 
 def entails(model, *pairs):
-    """The probabilities of different pairs, in order."""
+    """The probabilities of different pairs, in order: of two classes, and of the most unsupported word."""
     entailments = dict(model.entails(pairs))
-    return [entailments[pair] for pair in pairs]
+    return [entailments[pair][:3] for pair in pairs]
+
+
+def test_a_word_is_as_unsupported_as_its_worst_token(monkeypatch):
+    """Words are those between white space, told without the marks around them, in order."""
+    monkeypatch.setattr(nli, "MIN_UNSUPPORTED", 0.6)
+    model, tokenizer = tiny_models.tiny_prefix_nli()
+    premise, text = "The road is closed.", '  They saw "unbelievable" boats,\nand (nobody) wentthere.'
+    [(_, found)] = NliModel(model, tokenizer).entails([(premise, text)])
+    ids = [tokenizer(one)["input_ids"] for one in (premise, text)]
+    logits = model(pack([(ids[0], ids[1:])], tokenizer.pad_token_id)).words[0, len(ids[0]) :]
+    offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    worst = dict.fromkeys(text.split(), 0.0)
+    for word in worst:
+        start = text.index(word)
+        of_word = [
+            probability
+            for probability, (first, last) in zip(torch.sigmoid(logits).tolist(), offsets, strict=True)
+            if first < last and start <= first < start + len(word)
+        ]
+        worst[word] = max(of_word)
+    told = [word for word, probability in worst.items() if probability >= 0.6]
+    assert 0 < len(told) < len(worst)
+    assert found.words == tuple(word.strip('".,()') for word in told)
+    assert found.unsupported == pytest.approx(max(worst.values()), abs=1e-12)
 
 
 def test_pairs_in_any_order_and_batch_are_classified_alike():
@@ -73,7 +105,7 @@ def test_pairs_in_any_order_and_batch_are_classified_alike():
     for size in (1, 2, 50):
         batched = list(NliModel(model, tokenizer, size).entails(pairs[::-1] + pairs[:1]))
         assert sorted(pair for pair, _ in batched) == sorted(pairs)
-        assert np.allclose([dict(batched)[pair] for pair in pairs], one_by_one, rtol=0, atol=1e-12)
+        assert np.allclose([dict(batched)[pair][:3] for pair in pairs], one_by_one, rtol=0, atol=1e-12)
 
 
 def test_a_long_premise_is_cut_alike_for_all_hypotheses():
@@ -130,7 +162,9 @@ def test_it_tells_support_from_contradiction(pair):
     }
     verdicts = entails(NliModel(*pair), *((PREMISE, hypothesis) for hypothesis in hypotheses))
     names = ("entailment", "contradiction", "neutral")
-    assert [names[int(np.argmax([*shares, 1 - sum(shares)]))] for shares in verdicts] == list(hypotheses.values())
+    of_classes = [[*shares[:2], 1 - sum(shares[:2])] for shares in verdicts]
+    assert [names[int(np.argmax(shares))] for shares in of_classes] == list(hypotheses.values())
+    assert [unsupported >= 0.5 for *_, unsupported in verdicts] == [False, True, True]
 
 
 def test_bfloat16_changes_little(pair):

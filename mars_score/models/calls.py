@@ -34,7 +34,7 @@ class _Call(NamedTuple):
 _CALLS = {
     "encodings": _Call("encoder", "encode", 5),
     "log_probabilities": _Call("language_model", "likelihood", 3),
-    "entailments": _Call("entailment_model", "contradiction", 5),
+    "entailments": _Call("entailment_model", "contradiction", 6),
     "infills": _Call("language_model", "infill", 3),
 }
 _MEMORY_BYTES = 2**28  # Size of the values that are kept in memory.
@@ -96,7 +96,7 @@ class ModelCalls:
             ModelUnavailableError: the NLI model cannot be loaded.
             UnsupportedModelError: it has no classes for entailment and contradiction.
         """
-        codec = json_codec(Entailment)
+        codec = json_codec(Entailment.from_json)
         return self.cached(
             "entailments", [], pairs, lambda missing: self._model("entailment_model").entails(missing), codec
         )

@@ -1,8 +1,10 @@
-"""Classifiers for natural language inference (NLI): does a premise entail or contradict a hypothesis?"""
+"""Natural language inference (NLI): does a premise entail or contradict a hypothesis, and which words not?"""
 
 from __future__ import annotations
 
+import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,6 +20,9 @@ Sentences = tuple[str, str]  # premise and hypothesis
 BATCH_SIZE = 16
 _PACKED_TOKENS = 384  # Most tokens of hypotheses in a sequence with their premise.
 _PADDING = -1  # Block of padding.
+MIN_UNSUPPORTED = 0.5  # A word with this probability is told.
+_WORD = re.compile(r"\S+")
+_OUTER = "\"'()[]{}.,;:!?*_`"  # marks around a word
 
 
 class NliModel:
@@ -55,53 +60,109 @@ class NliModel:
         options = {"padding": True, "truncation": True, "max_length": self._window, "return_tensors": "pt"}
         with exclusive(self.model), ordinary_mode():
             tokens = self._tokenizer(premises, hypotheses, **options)
-            return self._probabilities(self.model(**tokens.to(self.model.device)).logits)
+            logits = self.model(**tokens.to(self.model.device)).logits
+        return [Entailment(*row) for row in self._probabilities(logits)]
 
-    def _probabilities(self, logits: Tensor) -> list[Entailment]:
-        probabilities = torch.softmax(logits.double(), -1)[:, self._classes]
-        return [Entailment(*row) for row in probabilities.tolist()]
+    def _probabilities(self, logits: Tensor) -> list[tuple[float, float]]:
+        """Return the probabilities of entailment and contradiction of each pair."""
+        probabilities = torch.softmax(logits.double(), -1)[:, self._classes].tolist()
+        return [(entailment, contradiction) for entailment, contradiction in probabilities]
 
     def _groups(self, pairs: Iterable[Sentences]) -> list[_Group]:
         """Group different pairs by premise; many hypotheses of a premise make several groups."""
         groups: list[_Group] = []
         for premise, same_premise in groupby(sorted(pairs), key=lambda pair: pair[0]):
-            ids = self._ids(premise, 3 * self._window // 4)
+            ids = self._tokens(premise, 3 * self._window // 4).ids
             for pair in same_premise:
-                hypothesis = self._ids(pair[1], self._window - len(ids))
+                hypothesis = self._tokens(pair[1], self._window - len(ids))
                 last = groups[-1] if groups and groups[-1].pairs[0][0] == premise else None
-                if last is None or last.tokens - len(ids) + len(hypothesis) > _PACKED_TOKENS:
+                if last is None or last.tokens - len(ids) + len(hypothesis.ids) > _PACKED_TOKENS:
                     last = _Group([], ids, [])
                     groups.append(last)
                 last.pairs.append(pair)
                 last.hypotheses.append(hypothesis)
         return groups
 
-    def _ids(self, text: str, most: int) -> list[int]:
-        """Return the token ids of a text without unknown tokens, of which the model has learned nothing."""
-        ids = self._tokenizer(text, truncation=True, max_length=most)["input_ids"]
-        return [one for one in ids if one != self._tokenizer.unk_token_id]
+    def _tokens(self, text: str, most: int) -> _Tokens:
+        """Return the tokens of a text without unknown ones, of which the model has learned nothing."""
+        found = self._tokenizer(text, truncation=True, max_length=most, return_offsets_mapping=True)
+        known = [
+            (one, span)
+            for one, span in zip(found["input_ids"], found["offset_mapping"], strict=True)
+            if one != self._tokenizer.unk_token_id
+        ]
+        return _Tokens([one for one, _ in known], [span for _, span in known])
 
     def _classify_groups(self, groups: list[_Group]) -> list[list[Entailment]]:
         with exclusive(self.model), ordinary_mode():
             device = next(self.model.parameters()).device
             packed = pack(
-                [(group.premise, group.hypotheses) for group in groups], self._tokenizer.pad_token_id, device
+                [(group.premise, [one.ids for one in group.hypotheses]) for group in groups],
+                self._tokenizer.pad_token_id,
+                device,
             )
-            entailments = iter(self._probabilities(self.model(packed)))
-        return [[next(entailments) for _ in group.pairs] for group in groups]
+            logits = self.model(packed)
+        probabilities = iter(self._probabilities(logits.classes))
+        of_tokens = torch.sigmoid(logits.words.double()).tolist()
+        starts = iter(packed.starts.tolist())
+        return [
+            [
+                _with_words(pair[1], tokens, next(probabilities), of_tokens, next(starts))
+                for pair, tokens in zip(group.pairs, group.hypotheses, strict=True)
+            ]
+            for group in groups
+        ]
+
+
+def _with_words(
+    text: str,
+    tokens: _Tokens,
+    probabilities: tuple[float, float],
+    of_tokens: Sequence[Sequence[float]],
+    start: Sequence[int],
+) -> Entailment:
+    """Return the classes of a hypothesis and its unsupported words.
+
+    Args:
+        text: the hypothesis.
+        tokens: of the text.
+        probabilities: of entailment and contradiction.
+        of_tokens: probabilities that a token is unsupported, (sequences, tokens).
+        start: sequence and index of the first token.
+    """
+    sequence, first = start
+    words = [match.span() for match in _WORD.finditer(text)]
+    largest = [0.0] * len(words)
+    for number, (begin, end) in enumerate(tokens.spans):
+        if begin < end:
+            word = bisect_right(words, (begin, len(text))) - 1
+            largest[word] = max(largest[word], of_tokens[sequence][first + number])
+    told = tuple(
+        text[slice(*span)].strip(_OUTER)
+        for span, probability in zip(words, largest, strict=True)
+        if probability >= MIN_UNSUPPORTED
+    )
+    return Entailment(*probabilities, max(largest, default=0.0), told)
+
+
+class _Tokens(NamedTuple):
+    """Token ids of a text, and the span of characters of each; an empty one for special tokens."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
 
 
 class _Group(NamedTuple):
-    """Pairs of the same premise, with token ids."""
+    """Pairs of the same premise, with tokens."""
 
     pairs: list[Sentences]
     premise: list[int]
-    hypotheses: list[list[int]]
+    hypotheses: list[_Tokens]
 
     @property
     def tokens(self) -> int:
-        """Number of all token ids."""
-        return len(self.premise) + sum(map(len, self.hypotheses))
+        """Number of all tokens."""
+        return len(self.premise) + sum(len(one.ids) for one in self.hypotheses)
 
 
 def _class_ids(labels: Any) -> list[int]:
@@ -134,6 +195,19 @@ class Packed(NamedTuple):
     starts: Tensor
 
 
+class Logits(NamedTuple):
+    """What a :class:`PrefixClassifier` computes.
+
+    Attributes:
+        classes: of each hypothesis, (hypotheses, classes).
+        words: that the premise does not support a token of a hypothesis, (sequences, tokens); those of the
+            premise and of padding mean nothing.
+    """
+
+    classes: Tensor
+    words: Tensor
+
+
 def pack(
     groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]], pad_id: int, device: Any = "cpu"
 ) -> Packed:
@@ -158,11 +232,14 @@ def pack(
 
 
 class PrefixClassifier(nn.Module):
-    """A BERT or MPNet encoder with a classifier of each hypothesis's first token; it encodes a premise once.
+    """A BERT or MPNet encoder with two heads: classes of a hypothesis, and whether its words are unsupported.
+
+    The classes are those of a hypothesis's first token. Each token has a probability that the premise does not
+    support it (as in LettuceDetect, Kovacs and Recski 2025, https://arxiv.org/abs/2502.17125).
 
     Tokens of the premise attend to the premise alone; tokens of a hypothesis attend to the premise and to
     themselves. So the hypotheses of a premise share a sequence, and none affects the logits of another. The
-    positions of each hypothesis follow those of the premise.
+    positions of each hypothesis follow those of the premise, which is encoded once.
 
     Args:
         encoder: a ``BertModel`` or ``MPNetModel``.
@@ -176,9 +253,10 @@ class PrefixClassifier(nn.Module):
         self._is_mpnet = hasattr(encoder.encoder, "relative_attention_bias")
         self.dense = nn.Linear(size, size)
         self.classifier = nn.Linear(size, len(labels))
+        self.words = nn.Linear(size, 1)
 
-    def forward(self, packed: Packed) -> Tensor:
-        """Return the logits of each hypothesis, (hypotheses, classes)."""
+    def forward(self, packed: Packed) -> Logits:
+        """Return the logits of the classes of each hypothesis, and of each token that the premise lacks it."""
         embeddings = self.encoder.embeddings
         first = embeddings.padding_idx + 1 if self._is_mpnet else 0
         hidden = embeddings(input_ids=packed.ids, position_ids=packed.positions + first)
@@ -189,8 +267,8 @@ class PrefixClassifier(nn.Module):
             hidden = output[0] if isinstance(output, tuple) else output
         sequences, tokens = packed.starts.T
         pooled = torch.tanh(self.dense(hidden[sequences, tokens].to(self.dense.weight.dtype)))
-        logits: Tensor = self.classifier(pooled)
-        return logits
+        words = self.words(hidden.to(self.words.weight.dtype)).squeeze(-1)
+        return Logits(self.classifier(pooled), words)
 
     def set_number_type(self, dtype: torch.dtype) -> None:
         """Let the model compute in a number type, but its first layer and classifier at least in float32.

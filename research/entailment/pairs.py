@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from mars_score.sentences import sentences
 from mars_score.variants.judgements.premises import neighbourhood
-from research.entailment.surface import changed
+from research.entailment.surface import LEARNED, changed
 
 LABELS = ("contradiction", "entailment", "neutral")  # in the order of the classes
 NOT_ENTAILMENT = "not_entailment"  # either of the two other classes
@@ -47,6 +47,7 @@ REFERENCES = ("summeval", "dialsummeval", "newsroom", "realsumm", "qa_feedback")
 CONTINUATIONS = ("story", "reply")  # tasks whose texts need not follow from the context
 PREMISE_WORDS = (80, 150, 280)  # of a passage of a longer context, at most; drawn for each epoch
 SURFACE = 0.15  # share of hypotheses, and of premises, whose surface is changed
+MISSPELT = 0.25  # share of hypotheses with a misspelt word
 
 
 class Group(NamedTuple):
@@ -249,7 +250,8 @@ def with_surfaces(groups: Iterable[Group], rng: random.Random) -> Iterator[Group
     for group in groups:
         premise = changed(group.premise, rng) if rng.random() < SURFACE else group.premise
         texts = tuple(changed(text, rng) if rng.random() < SURFACE else text for text in group.hypotheses)
-        yield group._replace(premise=premise, hypotheses=texts)
+        misspelt = (LEARNED["misspelt"](text, rng) if rng.random() < MISSPELT else text for text in texts)
+        yield group._replace(premise=premise, hypotheses=tuple(misspelt))
 
 
 def _shuffled(text: str, rng: random.Random) -> str:

