@@ -1,0 +1,124 @@
+"""Measure whether the words that a score names are the wrong ones.
+
+    python -m research.entailment.words FORMS_FOLDER... [--preset mini|medium] [--json] [--record]
+
+Of the kept tenth of the forms' groups (:mod:`research.entailment.form_groups`) and of ``minimal_pairs.jsonl``
+those statements are taken that differ in a few words from one that is right: these words are wrong. "Found":
+statements that are contradicted or unsupported; "right word": of those with named words, those of which a named
+word is wrong; "words": wrong ones of all that are named. "Accused": right statements that are contradicted or
+unsupported.
+"""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mars_score import MarsScorer
+from mars_score.findings import findings_of
+from mars_score.rows import Row
+from mars_score.text import plain_words
+from research.entailment.form_groups import context_of, read_forms, statements_of_form
+from research.entailment.marks import unmarked, with_marks, wrong_spans
+from research.entailment.measure import MINIMAL_PAIRS
+from research.entailment.pairs import Group, read_rows
+from research.results import add_record_option, markdown, record
+
+
+class Case(NamedTuple):
+    """A row with its wrong words; without any, it is right."""
+
+    kind: str
+    row: Row
+    wrong: frozenset[str] = frozenset()
+
+
+def main() -> None:
+    """Score and print a table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("forms", nargs="+", type=Path)
+    options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
+    options.add_argument("--store", default=None)
+    options.add_argument("--json", action="store_true")
+    add_record_option(options)
+    args = options.parse_args()
+    scorer = MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
+    figures = measure([*minimal_cases(), *form_cases(args.forms)], scorer)
+    if args.record:
+        for kind, counts in figures.items():
+            record(f"entailment.{args.preset}.words.{kind}", counts)
+    print(json.dumps(figures, indent=1) if args.json else table(figures))
+
+
+def minimal_cases() -> Iterator[Case]:
+    """Yield the flipped texts of the minimal pairs, and two right ones of each, as texts and as summaries."""
+    for pair in read_rows(MINIMAL_PAIRS):
+        group = Group("", (pair["reference"], pair["flipped"]), ("entailment", "contradiction"), ((0, 1),))
+        for task in ("text", "summary"):
+            rows = [
+                Row(pair[key], (pair["reference"],), pair["context"], task=task)
+                for key in ("flipped", "paraphrase", "reference")
+            ]
+            if wrong := wrong_words(with_marks(group).hypotheses[1]):
+                yield Case(f"minimal pairs, {task}", rows[0], wrong)
+            yield from (Case(f"minimal pairs, {task}", row) for row in rows[1:])
+
+
+def form_cases(folders: Iterable[Path]) -> Iterator[Case]:
+    """Yield the statements of the forms' kept groups that are right, or whose wrong words are known."""
+    for row in read_forms(folders, kept=True):
+        texts, labels = zip(*statements_of_form(row), strict=True)
+        group = with_marks(Group(context_of(row), texts, labels))
+        for text, label in zip(group.hypotheses, labels, strict=True):
+            wrong = wrong_words(text)
+            if wrong or label == "entailment":
+                yield Case(row["form"], Row(unmarked(text), context=context_of(row), task="summary"), wrong)
+
+
+def wrong_words(text: str) -> frozenset[str]:
+    """Return the marked words of a text."""
+    plain = unmarked(text)
+    return frozenset(word for start, end in wrong_spans(text) for word in plain_words(plain[start:end]))
+
+
+def measure(cases: Iterable[Case], scorer: MarsScorer) -> dict[str, dict[str, int]]:
+    """Count by kind what is found, what is named, and what is accused."""
+    cases = list(cases)
+    scores = scorer.score_rows([case.row for case in cases]).row_scores
+    figures: dict[str, Counter[str]] = {}
+    for case, score in zip(cases, scores, strict=True):
+        counts = figures.setdefault(case.kind, Counter())
+        findings = findings_of(case.row, score)
+        if not case.wrong:
+            counts.update({"right": 1, "accused": bool(findings)})
+            continue
+        named = {word for finding in findings for one in finding.words for word in plain_words(one)}
+        counts.update(
+            {
+                "wrong": 1,
+                "found": bool(findings),
+                "named": bool(named),
+                "right word": bool(named & case.wrong),
+                "words": len(named),
+                "wrong words": len(named & case.wrong),
+            }
+        )
+    return {kind: dict(counts) for kind, counts in figures.items()}
+
+
+def table(figures: Mapping[str, Mapping[str, int]]) -> str:
+    """Write the counts as a table."""
+    heading = ["kind", "found", "right word", "words", "accused"]
+    parts = (("found", "wrong"), ("right word", "named"), ("wrong words", "words"), ("accused", "right"))
+    body = [
+        [kind, *(f"{counts.get(one, 0)}/{counts.get(of, 0)}" for one, of in parts)]
+        for kind, counts in figures.items()
+    ]
+    return markdown([heading, *body])
+
+
+if __name__ == "__main__":
+    main()
