@@ -71,23 +71,25 @@ class Reliability(NamedTuple):
         by_context: whether it can be certain that the context contradicts a sentence of a summary.
         by_reference: whether it can be certain that a close reference contradicts a sentence.
         halves_summaries: whether half of a summary's score is lost by its verdict that a reference contradicts it.
-        max_entailment: a sentence of a summary that the context entails with a lower probability is unsupported;
-            no score depends on it.
+        min_refutation: a verdict needs this probability (:attr:`mars_score.rows.Entailment.refutation`).
+        max_support: a sentence of a summary that the context supports with a lower probability is unsupported
+            (:attr:`mars_score.rows.Entailment.support`); no score depends on it.
     """
 
     support: float = 0.5
     by_context: bool = False
     by_reference: bool = False
     halves_summaries: bool = False
-    max_entailment: float = 0.0
+    min_refutation: float = 0.915
+    max_support: float = 0.0
 
 
 # By the name of the NLI model; all of these know English alone. How often they are right:
 # research/entailment/measure.md. No verdict of another model is told: its rows are ``Unchecked.BY_MODEL``.
 RELIABILITY = {
-    "mini-nli": Reliability(support=0.5, by_reference=True, max_entailment=0.05),
+    "mini-nli": Reliability(support=0.5, by_reference=True, max_support=0.05),
     "medium-nli": Reliability(
-        support=1.0, by_context=True, by_reference=True, halves_summaries=True, max_entailment=0.05
+        support=1.0, by_context=True, by_reference=True, halves_summaries=True, max_support=0.05
     ),
 }
 

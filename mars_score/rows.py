@@ -129,6 +129,16 @@ class Entailment(NamedTuple):
     unsupported: float | None = None
     words: tuple[str, ...] = ()
 
+    @property
+    def support(self) -> float:
+        """Return the probability that the premise entails the hypothesis and supports each of its words."""
+        return self.entailment * (1 - (self.unsupported or 0.0))
+
+    @property
+    def refutation(self) -> float:
+        """Return the probability that the premise contradicts the hypothesis, in a word where words are read."""
+        return self.contradiction * (1.0 if self.unsupported is None else self.unsupported)
+
     def at_best(self, other: "Entailment") -> "Entailment":
         """Return what both readings of a hypothesis allow to say against it."""
         surest = min(self, other, key=lambda one: (one.unsupported or 0.0, len(one.words)))
@@ -167,7 +177,7 @@ class Verdict:
 
     Attributes:
         sentence: of the candidate.
-        probability: that the premise contradicts it, or of an unsupported one that the premise entails it, by the
+        probability: that the premise contradicts it, or of an unsupported one that the premise supports it, by the
             NLI model; None if no model was asked.
         premise: the reference, or the passage of the context, that decides it.
         source: what the premise is of: "context" or "reference".

@@ -124,7 +124,7 @@ def test_sentences_are_numbered_without_reasoning(accused, thought):
 
 
 def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp_path, monkeypatch):
-    belief.believe(monkeypatch, belief.ALL._replace(max_entailment=1.1), certain=0.0, likely=0.0)
+    belief.believe(monkeypatch, belief.ALL._replace(max_support=1.1), certain=0.0, likely=0.0)
     out = tmp_path / "out.csv"
     code, text, _ = run("score", rows, "--task", "summary", "--out", str(out))
     assert code == 0
@@ -147,7 +147,7 @@ def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp
 
 
 def test_of_texts_nothing_is_said_to_be_unsupported(accused, rows, run, monkeypatch):
-    belief.believe(monkeypatch, belief.ALL._replace(max_entailment=1.1), certain=0.0, likely=0.0)
+    belief.believe(monkeypatch, belief.ALL._replace(max_support=1.1), certain=0.0, likely=0.0)
     result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]))
     assert [row.unsupported for row in result.row_scores] == [(), ()]
     assert result.faithfulness is None

@@ -117,7 +117,7 @@ def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pa
 
 def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
     """It is far from its reference, the context alone is not believed, and support does not count."""
-    believe(monkeypatch, ALL._replace(by_context=False, max_entailment=0.0))
+    believe(monkeypatch, ALL._replace(by_context=False, max_support=0.0))
     monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 1.1)
     asked = []
     scorer = make(
@@ -408,11 +408,11 @@ def test_a_statement_with_a_small_probability_is_unsupported(probability, senten
     assert found == (Verdict(sentence, probability, "PREMISE", "context"),) * is_unsupported
 
 
-@pytest.mark.parametrize("max_entailment", [0.0, 1.0])
-def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, max_entailment):
-    believe(monkeypatch, ALL._replace(max_entailment=max_entailment))
+@pytest.mark.parametrize("max_support", [0.0, 1.0])
+def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, max_support):
+    believe(monkeypatch, ALL._replace(max_support=max_support))
     [row] = make(nli, task="summary").score([SUMMARY[0]], [SUMMARY[1]], [SUMMARY[2]]).row_scores
-    assert [one.sentence for one in row.unsupported] == (["It is new."] if max_entailment else [])
+    assert [one.sentence for one in row.unsupported] == (["It is new."] if max_support else [])
     assert row.aspects.supported is not None
 
 

@@ -17,7 +17,7 @@ from mars_score.text import PASSAGE_BREAK, normalise, passages_of
 from mars_score.variants.judgements.nli_judge import NliJudge
 
 NEUTRAL, CONTRADICTED, ENTAILED = Entailment(0.2, 0.1), Entailment(0.0, 0.99), Entailment(0.9, 0.0)
-ALL = Reliability(support=1.0, by_context=True, by_reference=True, max_entailment=0.05)
+ALL = Reliability(support=1.0, by_context=True, by_reference=True, max_support=0.05)
 
 
 class Calls:

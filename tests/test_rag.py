@@ -96,7 +96,7 @@ def test_how_often_an_unsupported_sentence_is_wrong():
     right, said = (sum(one[key] for one in told) for key in ("right", "said"))
     assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
     for model in RELIABILITY.values():
-        assert f"probability below {model.max_entailment:g}".replace("0.", ".") in page
+        assert f"probability below {model.max_support:g}".replace("0.", ".") in page
     rated = [one for one in measured["rated"].values() if "best unsupported" in one]
     best, told_best, worst, told_worst = (
         sum(one[f"{part}{of}"] for one in rated) for part in ("best", "worst") for of in ("", " unsupported")

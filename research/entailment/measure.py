@@ -48,7 +48,7 @@ PARTS = ("best", "worst")  # thirds of the candidates, as people rated them
 SUMMEDITS = "summedits"
 TASKS = ("text", "summary")
 BELIEVED = Reliability(
-    support=1.0, by_context=True, by_reference=True, max_entailment=0.05
+    support=1.0, by_context=True, by_reference=True, max_support=0.05
 )  # whether or not a model is
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by preset and kind of measurement: figures by set
 SetFigures = tuple[str, Sequence[Mapping[str, Any]]]  # its name, and the figures of each preset
@@ -149,8 +149,8 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     rows = [_row(pair, by) for pair in pairs]
     config, calls = PlusConfig(), scorer.calls
     judge, as_shipped = (NliJudge(calls.models.entailment_model, config) for _ in range(2))
-    shipped = judge.reliability.max_entailment
-    judge.reliability = BELIEVED._replace(max_entailment=shipped or BELIEVED.max_entailment)
+    shipped = judge.reliability.max_support
+    judge.reliability = BELIEVED._replace(max_support=shipped or BELIEVED.max_support)
     plans = [plan_row(row, config) for row in dict.fromkeys(rows)]
     recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
     judged = judge.judge([Question(plan.row, by == "context", by == "reference") for plan in plans], calls)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 # Below this token recall a candidate is not judged by the reference: it says something else, which is no
 # contradiction, even where an NLI model takes it for one (research/entailment/measure.md).
 MIN_RECALL = 0.75
-MIN_CONTRADICTION = 0.915  # A verdict needs this probability: nine of ten are then right (the same page).
 # Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
 # out, and gives the contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
@@ -116,7 +115,7 @@ class NliJudge:
         by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
         )
-        supports = known.max_entailment > 0 or (known.support > 0 and self._config.support_weight > 0)
+        supports = known.max_support > 0 or (known.support > 0 and self._config.support_weight > 0)
         by_context = is_summary and (by_reference or supports or known.by_context)
         unchecked = ""
         if not (by_reference or (is_summary and known.by_context)):
@@ -197,7 +196,7 @@ class NliJudge:
             (row, index)
             for row, of_row in judgements.items()
             for index, one in enumerate(of_row)
-            if len(row.references) > 1 and one.entailment.contradiction >= MIN_CONTRADICTION
+            if len(row.references) > 1 and one.entailment.refutation >= self.reliability.min_refutation
         ]
         by_each = iter(
             self._ask(
@@ -223,8 +222,8 @@ class NliJudge:
             (row, number, one, text)
             for row, of_row in judgements.items()
             for number, one in enumerate(of_row)
-            if one.entailment.contradiction >= MIN_CONTRADICTION
-            or one.entailment.entailment < self.reliability.max_entailment
+            if one.entailment.refutation >= self.reliability.min_refutation
+            or one.entailment.support < self.reliability.max_support
             if (text := leniently_corrected(one.sentence, one.premise)) != one.sentence
         ]
         read = _read([(text, one.premise) for _, _, one, text in doubted], calls)
@@ -275,8 +274,7 @@ class NliJudge:
         support = None
         if question.by_context and self.reliability.support > 0 and judged:
             support = fmean(
-                0.0 if one.number in denied else judgement.entailment.entailment
-                for one, judgement in judged.items()
+                0.0 if one.number in denied else judgement.entailment.support for one, judgement in judged.items()
             )
         unchecked = "" if contradicted else question.unchecked or ("" if judged else Unchecked.NOTHING_STATED)
         counted = [verdict for verdict in contradicted if row.task == "text" or self._halves(verdict)]
@@ -321,9 +319,13 @@ class NliJudge:
         asked = {"context" if task == "summary" else "reference": judgement}
         if judgement.by_reference:
             asked["reference"] = judgement.by_reference
-        probabilities = {source: one.entailment.contradiction for source, one in asked.items()}
+        probabilities = {source: one.entailment.refutation for source, one in asked.items()}
         believed = {"context": self.reliability.by_context, "reference": self.reliability.by_reference}
-        certain = [source for source in asked if believed[source] and probabilities[source] >= MIN_CONTRADICTION]
+        certain = [
+            source
+            for source in asked
+            if believed[source] and probabilities[source] >= self.reliability.min_refutation
+        ]
         if not certain or min(probabilities.values()) < MIN_SECOND_OPINION:
             return None
         source = max(certain, key=lambda source: probabilities[source])
@@ -336,13 +338,17 @@ class NliJudge:
     ) -> tuple[Verdict, ...]:
         """Return the sentences that the context does not entail, or with facts that it does not have."""
         found = {
-            one: Verdict(one.sentence, None, "", "context", words, one.number) for one, words in missing.items()
+            one: Verdict(one.sentence, None, "", "context", words, one.number, words)
+            for one, words in missing.items()
         }
         for one, judgement in judged.items():
-            probability = judgement.entailment.entailment
-            if probability < self.reliability.max_entailment:
-                words = missing.get(one, ())
-                found[one] = Verdict(one.sentence, probability, judgement.premise, "context", words, one.number)
+            read = judgement.entailment
+            if read.support < self.reliability.max_support:
+                absent = missing.get(one, ())
+                words = tuple(dict.fromkeys((*absent, *read.words)))
+                found[one] = Verdict(
+                    one.sentence, read.support, judgement.premise, "context", words, one.number, absent
+                )
         return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
 
 
