@@ -6,15 +6,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import accumulate
 
 from mars_score.rows import Row, RowScore, Verdict
 from mars_score.sentences import sentences
-from mars_score.text import one_line
+from mars_score.text import MARKS_AROUND, one_line, plain_words
 
 LABELS = ("contradicted", "unsupported", "")  # of a row, in the order of lists; "" where nothing was found
 _QUOTED = 100  # characters of a premise
 _LISTED = 4  # numbers and names that a line has; of more the others are counted
+_SAME_SENTENCE = 0.5  # share of the words of two sentences that agree, from which one is compared with the other
 _WORD = re.compile(r"[^\s*_`]+")
 _GAP = r"[\s*_`]{1,20}"  # between words, also in Markdown
 
@@ -69,16 +71,19 @@ class Finding:
         return [self.in_words(None), *([f"nearest: {one_line(premise)}"] if premise else [])]
 
     def _by(self) -> str:
-        """Return, in brackets, the words that a premise contradicts, or else the probability of the verdict."""
-        words = _some(_phrases(self.verdict.words, self.verdict.sentence))
-        probability = self.verdict.probability
-        known = words or ("" if probability is None else f"{probability:.2f}")
-        return f" ({known})" if known else ""
+        """Return, in brackets, the contradicted words and those of the premise, or else the probability."""
+        contradicted = self.verdict.words if self.label == "contradicted" else ()
+        if contradicted:
+            words = _some(_phrases(contradicted, self.verdict.sentence))
+            instead = words_instead(contradicted, self.verdict.sentence, self.verdict.premise)
+            return f" ({words}; there {instead})" if instead else f" ({words})"
+        return "" if self.verdict.probability is None else f" ({self.verdict.probability:.2f})"
 
     def _unsaid(self) -> str:
-        """Return the words that are not supported, in quotation marks, or else "it"."""
+        """Return the words that are not supported, in quotation marks, or else ``it`` and the probability."""
         words = [word for word in self.verdict.words if word not in self.absent]
-        return _some([f'"{phrase}"' for phrase in _phrases(words, self.verdict.sentence)]) or "it"
+        phrases = _phrases(words, self.verdict.sentence)
+        return _some([f'"{phrase}"' for phrase in phrases]) if phrases else f"it{self._by()}"
 
     def with_number(self, length: int | None = _QUOTED) -> str:
         """Say what is wrong, and of a candidate with several sentences in which: ``sentence 2 contradicts ...``.
@@ -154,6 +159,39 @@ def _phrases(words: Iterable[str], sentence: str) -> list[str]:
         else:
             phrases.append(word)
     return list(dict.fromkeys(phrases))
+
+
+def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
+    """Return the words that a premise has in place of some words of a sentence; "" where they cannot be told.
+
+    They can be told if a sentence of the premise has at least half of the words of the sentence, in order.
+
+    Args:
+        words: of the sentence.
+        sentence: of a candidate.
+        premise: that contradicts it.
+    """
+    wrong = {part for word in words for part in plain_words(word)}
+    said = sentence.split()
+    matchers = [
+        SequenceMatcher(None, *(list(map(_plain, one)) for one in (said, part.split())), autojunk=False)
+        for part in sentences(premise)
+    ]
+    nearest = max(matchers, key=SequenceMatcher.ratio, default=None)
+    if nearest is None or nearest.ratio() < _SAME_SENTENCE:
+        return ""
+    part = sentences(premise)[matchers.index(nearest)].split()
+    instead = [
+        word.strip(MARKS_AROUND)
+        for kind, first, last, start, end in nearest.get_opcodes()
+        if kind == "replace" and end - start <= _LISTED and wrong & set(map(_plain, said[first:last]))
+        for word in part[start:end]
+    ]
+    return " ".join(instead)
+
+
+def _plain(word: str) -> str:
+    return " ".join(plain_words(word)) or word
 
 
 # Where it stands

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import regex
 
+MARKS_AROUND = "\"'()[]{}.,;:!?*_`"  # that touch a word and are no part of it
 PASSAGE_BREAK = "\x1e"  # between the passages of a context: ASCII's record separator, which texts do not hold
 # For a character class: Han characters, their iteration marks, and hiragana.
 CJK = "\u3005-\u3007\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"

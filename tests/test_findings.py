@@ -14,7 +14,7 @@ import mars_score
 from mars_score.cli.gates import add_gate_options, make_gates
 from mars_score.errors import Notice
 from mars_score.explanation import Explanation, marked_page
-from mars_score.findings import Finding, brief_findings, findings_of, label_of, listed, marked_parts
+from mars_score.findings import Finding, brief_findings, findings_of, label_of, listed, marked_parts, words_instead
 from mars_score.results import MarsResult
 from mars_score.rows import Row, RowScore, Verdict
 from mars_score.run_summary import SHOWN, Summary
@@ -27,7 +27,7 @@ LIKELY = Verdict(TWO, 0.974, "She stayed.", "context", number=2)
 
 
 def missing(*words, sentence=TWO, number=2):
-    return Verdict(sentence, None, "", "context", words, number)
+    return Verdict(sentence, None, "", "context", words, number, absent=words)
 
 
 def said(row=SUMMARY, **verdicts):
@@ -41,7 +41,7 @@ def said(row=SUMMARY, **verdicts):
     ("verdicts", "expected"),
     [
         ({}, []),
-        ({"contradicted": (PRICE,)}, ['sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars)']),
+        ({"contradicted": (PRICE,)}, ['sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars; there 20)']),
         ({"contradicted": (LIKELY,)}, ['sentence 2 contradicts "She stayed." (0.97)']),
         ({"unsupported": (missing("1970"),)}, ["sentence 2: 1970 is not in the context"]),
         ({"unsupported": (missing("Anna", "1970"),)}, ["sentence 2: Anna and 1970 are not in the context"]),
@@ -51,8 +51,16 @@ def said(row=SUMMARY, **verdicts):
             ["sentence 2: the context does not say it (0.03)"],
         ),
         (
-            {"unsupported": (replace(LIKELY, probability=0.03, words=("1970",)),)},
+            {"unsupported": (replace(LIKELY, probability=0.03, words=("1970",), absent=("1970",)),)},
             ["sentence 2: 1970 is not in the context; the context does not say it (0.03)"],
+        ),
+        (
+            {"unsupported": (replace(LIKELY, words=("Berg", "left", "1970"), absent=("1970",)),)},
+            ['sentence 2: 1970 is not in the context; the context does not say "Berg left"'],
+        ),
+        (
+            {"contradicted": (replace(LIKELY, words=("left", "1970")),)},
+            ['sentence 2 contradicts "She stayed." (left and 1970)'],
         ),
         (
             {
@@ -60,13 +68,14 @@ def said(row=SUMMARY, **verdicts):
                 "unsupported": (missing("25 dollars", "Rome", sentence=ONE, number=1), missing("1970")),
             },
             [
-                'sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars); Rome is not in the context',
+                'sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars; there 20); '
+                "Rome is not in the context",
                 "sentence 2: 1970 is not in the context",
             ],
         ),
         (
             {"contradicted": (PRICE,), "unsupported": (missing("25 dollars", sentence=ONE, number=1),)},
-            ['sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars)'],
+            ['sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars; there 20)'],
         ),
     ],
 )
@@ -118,6 +127,22 @@ def test_many_words_are_counted():
     assert text == "sentence 2: 20 km, 21 km, 22 km, 23 km and 6 more are not in the context"
     assert listed([]) == ""
     assert listed(["a"]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "premise", "expected"),
+    [
+        (("ninety",), "It took ninety days.", "Rain fell. It took nineteen days. All was well.", "nineteen"),
+        (("March",), "They met in March in Rome.", "They met in late May in Rome.", "late May"),
+        (("not",), "They did not meet in Rome.", "They did meet in Rome.", ""),  # Nothing stands in its place.
+        (("ninety",), "It took ninety days.", "Nobody came to the fair.", ""),
+        (("Anna",), "Anna left for Rome.", "Berg left for Oslo.", "Berg"),
+        (("ninety",), "It took ninety days.", "It took, as all had feared from the start, some days.", ""),
+        (("x",), "x", "", ""),
+    ],
+)
+def test_what_the_premise_has_in_place_of_the_wrong_words(words, sentence, premise, expected):
+    assert words_instead(words, sentence, premise) == expected
 
 
 # Where it stands
@@ -253,7 +278,7 @@ def test_the_console_tells_what_was_found(score):
     start = lines.index("line  score   candidate")
     assert [line[6:].lstrip("0123456789. ") for line in lines[start + 1 :]] == [
         f"[contradicted] {ONE} {TWO}",
-        'sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars)',
+        'sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars; there 20)',
         f"[unsupported] {ONE} {TWO}",
         "sentence 2: 1970 is not in the context",
         f"{ONE} {TWO}",
@@ -313,7 +338,7 @@ def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
     assert [line for gate in gates for line in gate.failures()] == [
         "1 of 1 rows is contradicted:",
         f"  line 1: {ONE}",
-        '    sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars)',
+        '    sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars; there 20)',
         "1 of 1 rows is unsupported:",
         f"  line 1: {ONE}",
         "    sentence 1: 25 dollars is not in the context",
@@ -369,7 +394,7 @@ def test_judge_tells_what_was_found_and_only_contradictions_fail(word_models, mo
     assert judged["metadata"]["unsupported"][0]["words"] == ["1970"]
     judged = found({"unsupported": (missing("1970"),), "contradicted": (PRICE,)})
     assert judged["reason"].endswith(
-        '"Tickets cost 20 dollars." (25 dollars); sentence 2: 1970 is not in the context'
+        '"Tickets cost 20 dollars." (25 dollars; there 20); sentence 2: 1970 is not in the context'
     )
     assert judged["passed"] is False
     assert json.loads(json.dumps(judged)) == judged

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 from mars_score.rows import Entailment
+from mars_score.text import MARKS_AROUND
 
 Sentences = tuple[str, str]  # premise and hypothesis
 BATCH_SIZE = 16
@@ -22,7 +23,6 @@ _PACKED_TOKENS = 384  # Most tokens of hypotheses in a sequence with their premi
 _PADDING = -1  # Block of padding.
 MIN_UNSUPPORTED = 0.5  # A word with this probability is told.
 _WORD = re.compile(r"\S+")
-_OUTER = "\"'()[]{}.,;:!?*_`"  # marks around a word
 
 
 class NliModel:
@@ -138,7 +138,7 @@ def _with_words(
             word = bisect_right(words, (begin, len(text))) - 1
             largest[word] = max(largest[word], of_tokens[sequence][first + number])
     told = tuple(
-        text[slice(*span)].strip(_OUTER)
+        text[slice(*span)].strip(MARKS_AROUND)
         for span, probability in zip(words, largest, strict=True)
         if probability >= MIN_UNSUPPORTED
     )
