@@ -173,21 +173,23 @@ def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
     """
     wrong = {part for word in words for part in plain_words(word)}
     said = sentence.split()
-    matchers = [
-        SequenceMatcher(None, *(list(map(_plain, one)) for one in (said, part.split())), autojunk=False)
-        for part in sentences(premise)
-    ]
-    nearest = max(matchers, key=SequenceMatcher.ratio, default=None)
-    if nearest is None or nearest.ratio() < _SAME_SENTENCE:
+    parts = [part.split() for part in sentences(premise)]
+    matchers = [_alignment(said, part) for part in parts]
+    ratios = [matcher.ratio() for matcher in matchers]
+    if max(ratios, default=0.0) < _SAME_SENTENCE:
         return ""
-    part = sentences(premise)[matchers.index(nearest)].split()
+    nearest = ratios.index(max(ratios))
     instead = [
         word.strip(MARKS_AROUND)
-        for kind, first, last, start, end in nearest.get_opcodes()
+        for kind, first, last, start, end in matchers[nearest].get_opcodes()
         if kind == "replace" and end - start <= _LISTED and wrong & set(map(_plain, said[first:last]))
-        for word in part[start:end]
+        for word in parts[nearest][start:end]
     ]
     return " ".join(instead)
+
+
+def _alignment(words: Sequence[str], others: Sequence[str]) -> SequenceMatcher[str]:
+    return SequenceMatcher(None, list(map(_plain, words)), list(map(_plain, others)), autojunk=False)
 
 
 def _plain(word: str) -> str:
