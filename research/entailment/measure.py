@@ -5,8 +5,8 @@
 A file has pairs with ``premise``, ``hypothesis`` and ``label``, contexts with their sentences as in
 ``written.jsonl``, minimal pairs as in ``minimal_pairs.jsonl``, or rated candidates as for ``mars meta``. Premises
 are cut as a score does it, and a hypothesis is judged by sentences. Of a set with three labels the accuracy is
-printed; of one with two the area under the ROC curve (AUC) of the lowest entailment minus contradiction of a
-sentence. "Twins": the share of sentences or paraphrases above their twin. Verdicts: right/said of those due; of
+printed; of one with two the area under the ROC curve (AUC) of the lowest support of a sentence. "Twins": the share
+of sentences or paraphrases with more support than their twin. Verdicts: right/said of those due; of
 rated candidates, whom they accuse of the third that people rated best and of the third rated worst. Tables take
 the files of SummEdits together; ``--json`` has each.
 ``--by reference`` takes premises for references; of SummEdits it is the first consistent summary of a document.
@@ -69,7 +69,7 @@ class Measured(NamedTuple):
 
     pairs: list[Pair]
     shares: Floats  # (pairs, 3)
-    margins: Floats  # lowest entailment minus contradiction of a sentence
+    supports: Floats  # lowest support of a sentence
     contradicted: NDArray[np.bool_]  # whether there is a verdict on a sentence
     unsupported: NDArray[np.bool_]  # whether a sentence is unsupported
     found: NDArray[np.bool_]  # whether a score tells either
@@ -157,18 +157,17 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     conclusions, told = (
         one.conclude([one.asks(plan.row, recalls) for plan in plans], judged) for one in (judge, as_shipped)
     )
-    shares, margins, contradicted, unsupported, found_any = [], [], [], [], []
+    shares, supports, contradicted, unsupported, found_any = [], [], [], [], []
     for row in rows:
         found = [judgement.entailment for judgement in judged[row]] or [Entailment(0.0, 0.0)]
         conclusion = conclusions[row]
-        both = np.array([[one.contradiction, one.entailment] for one in found])
-        mean = both.mean(axis=0)
+        mean = np.mean([[one.contradiction, one.entailment] for one in found], axis=0)
         shares.append([*mean, 1 - mean.sum()])
-        margins.append((both[:, 1] - both[:, 0]).min())
+        supports.append(min(one.support for one in found))
         contradicted.append(bool(conclusion.contradicted))
         unsupported.append(bool(conclusion.unsupported))
         found_any.append(bool(told[row].contradicted or told[row].unsupported))
-    columns = map(np.array, (shares, margins, contradicted, unsupported, found_any))
+    columns = map(np.array, (shares, supports, contradicted, unsupported, found_any))
     return Measured(list(pairs), *columns)
 
 
@@ -185,7 +184,7 @@ def figures_of(one: Measured) -> dict[str, Any]:
     if set(labels) <= set(THREE) and len(set(labels)) == len(THREE):
         figures["accuracy"] = float((one.shares.argmax(axis=1) == [THREE.index(label) for label in labels]).mean())
     else:
-        figures["auc"] = auc(one.margins, np.array([label in FOLLOWS for label in labels]))
+        figures["auc"] = auc(one.supports, np.array([label in FOLLOWS for label in labels]))
     if any(pair.twin >= 0 for pair in one.pairs):
         figures["twins"] = twins(one)
     refuted = np.array([label in REFUTED for label in labels])
@@ -405,12 +404,12 @@ def auc(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
 
 
 def twins(one: Measured) -> float:
-    """Return the share of supported sentences whose entailment minus contradiction is above their twin's."""
-    margins: dict[tuple[str, int], dict[str, float]] = {}
-    for pair, margin in zip(one.pairs, one.margins, strict=True):
+    """Return the share of supported sentences that have more support than their twin."""
+    supports: dict[tuple[str, int], dict[str, float]] = {}
+    for pair, support in zip(one.pairs, one.supports, strict=True):
         if pair.twin >= 0:
-            margins.setdefault((pair.premise, pair.twin), {})[pair.label] = float(margin)
-    both = [each for each in margins.values() if len(each) == 2]
+            supports.setdefault((pair.premise, pair.twin), {})[pair.label] = float(support)
+    both = [each for each in supports.values() if len(each) == 2]
     return sum(each["entailment"] > each["contradiction"] for each in both) / len(both)
 
 
