@@ -129,7 +129,7 @@ def _load_difference(
 ) -> tuple[PrefixClassifier, Any]:
     """Load a shipped NLI model and its tokenizer from the encoder in ``folder``.
 
-    ``research/entailment/train.py`` writes the files: norms and classifier, and two thin matrices for each linear
+    ``research/entailment/train.py`` writes the files: norms and heads, and two thin matrices for each linear
     layer, whose product is added to the weight (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9).
     """
     import torch
@@ -145,8 +145,8 @@ def _load_difference(
         encoder = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
     finally:
         logging.set_verbosity(verbosity)
-    model = PrefixClassifier(encoder, NLI_LABELS)
     learned = {name: tensor.float() for name, tensor in load_file(source.file).items()}
+    model = PrefixClassifier(encoder, NLI_LABELS, reads_words="words.weight" in learned)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             layer = name.removesuffix(".weight")

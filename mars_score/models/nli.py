@@ -103,6 +103,8 @@ class NliModel:
             )
             logits = self.model(packed)
         probabilities = iter(self._probabilities(logits.classes))
+        if logits.words is None:
+            return [[Entailment(*next(probabilities)) for _ in group.pairs] for group in groups]
         of_tokens = torch.sigmoid(logits.words.double()).tolist()
         starts = iter(packed.starts.tolist())
         return [
@@ -201,11 +203,11 @@ class Logits(NamedTuple):
     Attributes:
         classes: of each hypothesis, (hypotheses, classes).
         words: that the premise does not support a token of a hypothesis, (sequences, tokens); those of the
-            premise and of padding mean nothing.
+            premise and of padding mean nothing; None for a model that does not read words.
     """
 
     classes: Tensor
-    words: Tensor
+    words: Tensor | None
 
 
 def pack(
@@ -232,10 +234,10 @@ def pack(
 
 
 class PrefixClassifier(nn.Module):
-    """A BERT or MPNet encoder with two heads: classes of a hypothesis, and whether its words are unsupported.
+    """A BERT or MPNet encoder with heads for the class of a hypothesis and perhaps for its unsupported words.
 
-    The classes are those of a hypothesis's first token. Each token has a probability that the premise does not
-    support it (as in LettuceDetect, Kovacs and Recski 2025, https://arxiv.org/abs/2502.17125).
+    The class is that of a hypothesis's first token. Each token has a probability that the premise does not support
+    it (as in LettuceDetect, Kovacs and Recski 2025, https://arxiv.org/abs/2502.17125).
 
     Tokens of the premise attend to the premise alone; tokens of a hypothesis attend to the premise and to
     themselves. So the hypotheses of a premise share a sequence, and none affects the logits of another. The
@@ -244,19 +246,20 @@ class PrefixClassifier(nn.Module):
     Args:
         encoder: a ``BertModel`` or ``MPNetModel``.
         labels: names of the classes.
+        reads_words: whether there is a head for words.
     """
 
-    def __init__(self, encoder: Any, labels: Sequence[str]) -> None:
+    def __init__(self, encoder: Any, labels: Sequence[str], *, reads_words: bool = True) -> None:
         super().__init__()
         size = encoder.config.hidden_size
         self.encoder, self.labels = encoder, tuple(labels)
         self._is_mpnet = hasattr(encoder.encoder, "relative_attention_bias")
         self.dense = nn.Linear(size, size)
         self.classifier = nn.Linear(size, len(labels))
-        self.words = nn.Linear(size, 1)
+        self.words = nn.Linear(size, 1) if reads_words else None
 
     def forward(self, packed: Packed) -> Logits:
-        """Return the logits of the classes of each hypothesis, and of each token that the premise lacks it."""
+        """Return the logits of the classes of each hypothesis, and that the premise does not support a token."""
         embeddings = self.encoder.embeddings
         first = embeddings.padding_idx + 1 if self._is_mpnet else 0
         hidden = embeddings(input_ids=packed.ids, position_ids=packed.positions + first)
@@ -267,7 +270,7 @@ class PrefixClassifier(nn.Module):
             hidden = output[0] if isinstance(output, tuple) else output
         sequences, tokens = packed.starts.T
         pooled = torch.tanh(self.dense(hidden[sequences, tokens].to(self.dense.weight.dtype)))
-        words = self.words(hidden.to(self.words.weight.dtype)).squeeze(-1)
+        words = self.words(hidden.to(self.words.weight.dtype)).squeeze(-1) if self.words else None
         return Logits(self.classifier(pooled), words)
 
     def set_number_type(self, dtype: torch.dtype) -> None:

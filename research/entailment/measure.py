@@ -47,9 +47,7 @@ CHANGED = 32  # references whose surface is changed
 PARTS = ("best", "worst")  # thirds of the candidates, as people rated them
 SUMMEDITS = "summedits"
 TASKS = ("text", "summary")
-BELIEVED = Reliability(
-    support=1.0, by_context=True, by_reference=True, max_support=0.05
-)  # whether or not a model is
+MAX_SUPPORT = 0.05  # below which a sentence is unsupported, of models for which none is chosen
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by preset and kind of measurement: figures by set
 SetFigures = tuple[str, Sequence[Mapping[str, Any]]]  # its name, and the figures of each preset
 Floats = NDArray[np.float64]
@@ -149,8 +147,9 @@ def measure(pairs: Sequence[Pair], scorer: MarsScorer, by: str) -> Measured:
     rows = [_row(pair, by) for pair in pairs]
     config, calls = PlusConfig(), scorer.calls
     judge, as_shipped = (NliJudge(calls.models.entailment_model, config) for _ in range(2))
-    shipped = judge.reliability.max_support
-    judge.reliability = BELIEVED._replace(max_support=shipped or BELIEVED.max_support)
+    judge.reliability = judge.reliability._replace(support=1.0, by_context=True, by_reference=True)
+    if not judge.reliability.max_support:
+        judge.reliability = judge.reliability._replace(max_support=MAX_SUPPORT)
     plans = [plan_row(row, config) for row in dict.fromkeys(rows)]
     recalls = token_recalls(plans, calls.encode((text for plan in plans for text in plan.texts), tokens=True))
     judged = judge.judge([Question(plan.row, by == "context", by == "reference") for plan in plans], calls)

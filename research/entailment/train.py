@@ -214,6 +214,7 @@ def untrained(folder: str, rank: int, frozen: int, start: Path | None = None) ->
                     setattr(module, name, LowRank(child, rank))
                 elif isinstance(child, nn.LayerNorm):
                     child.float().requires_grad_(True)
+    assert model.words is not None
     for part in (model.dense, model.classifier, model.words):
         part.requires_grad_(True)
     if start:
@@ -235,6 +236,7 @@ def train(model: PrefixClassifier, tokenizer: Any, epochs: Sequence[list[Group]]
     items = items[: args.steps]
     print(f"{len(items)} steps, {time.time() - started:.0f} s to prepare", flush=True)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    assert model.words is not None
     new = list(model.words.parameters())  # They start from nothing, so they learn faster.
     others = [parameter for parameter in parameters if all(parameter is not one for one in new)]
     rates = [{"params": others}, {"params": new, "lr": 5 * args.learning_rate}]
