@@ -408,6 +408,50 @@ def test_a_statement_with_a_small_probability_is_unsupported(probability, senten
     assert found == (Verdict(sentence, probability, "PREMISE", "context"),) * is_unsupported
 
 
+# Words
+
+
+READ = Entailment(0.5, 0.9, 0.95, ("new",))
+
+
+def test_a_word_takes_from_support_what_it_gives_to_refutation():
+    assert READ.support == pytest.approx(0.5 * 0.05)
+    assert READ.refutation == pytest.approx(0.9 * 0.95)
+    assert (Entailment(0.5, 0.9).support, Entailment(0.5, 0.9).refutation) == (0.5, 0.9)
+
+
+def test_two_readings_allow_no_more_than_each_of_them():
+    """Words are those of the reading that has least against the sentence."""
+    other = Entailment(0.3, 0.2, 0.6, ("old",))
+    for best in (READ.at_best(other), other.at_best(READ)):
+        assert best == Entailment(0.5, 0.2, 0.6, ("old",))
+    assert Entailment(0.5, 0.9).at_best(Entailment(0.3, 0.2)) == Entailment(0.5, 0.2)
+
+
+def test_an_entailment_comes_back_from_json():
+    for one in (READ, Entailment(0.25, 0.5)):
+        assert Entailment.from_json(*json.loads(json.dumps(one))) == one
+
+
+def test_a_verdict_has_the_words_of_its_premise():
+    [by_reference] = conclude("It is new.", Entailment(0.0, 0.99, 0.99, ("It",)), task="text").contradicted
+    assert (by_reference.words, by_reference.absent) == (("It",), ())
+    known = ALL._replace(min_refutation=0.85)
+    assert [one.words for one in conclude("It is new.", READ, known=known).contradicted] == [("new",)]
+    assert conclude("It is new.", READ, known=ALL).contradicted == ()  # .9 times .95
+
+
+def test_a_sentence_is_unsupported_by_its_words():
+    """Numbers and names that the context does not have stand first, and are told apart."""
+    read = Entailment(0.9, 0.0, 0.99, ("Rome", "left", "1970"))
+    [found] = conclude("They left Rome in 1970.", read).unsupported
+    assert set(found.words) == {"Rome", "1970", "left"}
+    assert set(found.absent) == {"Rome", "1970"}
+    assert found.words[-1] == "left"
+    assert found.probability == pytest.approx(0.9 * 0.01)
+    assert conclude("They left the city.", read._replace(unsupported=0.9)).unsupported == ()
+
+
 @pytest.mark.parametrize("max_support", [0.0, 1.0])
 def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkeypatch, max_support):
     believe(monkeypatch, ALL._replace(max_support=max_support))
