@@ -40,7 +40,7 @@ def score(example: PageExample, preset: str, variant: VariantName) -> bool:
     """Print the scores of an example; tell whether they rank its candidates as the example says."""
     question = example.question
     references = [question.references] * len(question.candidates) if question.references else None
-    contexts = [question.context] * len(question.candidates)
+    contexts = [question.row_context] * len(question.candidates)
     tasks = None if variant == "paper" else question.task
     result = MarsScorer(preset, variant=variant).score(
         question.candidates, references, contexts, tasks=tasks, explain=True

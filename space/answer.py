@@ -186,7 +186,7 @@ class Answerer:
         """
         candidates, references = question.candidates, question.references
         count = len(candidates)
-        rows = candidates, [references] * count if references else None, [question.context] * count
+        rows = candidates, [references] * count if references else None, [question.row_context] * count
         samples = [question.samples] * count if question.samples else None
         arguments = {"preset": question.preset, "variant": VARIANT, "progress": progress, **question.settings}
         plus = MarsScorer(**arguments).score(*rows, samples=samples, tasks=question.task, explain=True)

@@ -25,7 +25,18 @@ from space.pages import (
     problem_page,
     ranking_page,
 )
-from space.questions import CHOICES, DEFAULTS, LIMITS, SCORER_SETTINGS, PageExample, Question, read_question
+from space.questions import (
+    CHOICES,
+    DEFAULTS,
+    LIMITS,
+    SCORER_SETTINGS,
+    SEPARATOR,
+    PageExample,
+    Passages,
+    Question,
+    joined,
+    read_question,
+)
 
 CSS = Path(__file__).with_name("look.css")
 SCRIPT = Path(__file__).with_name("page.js")
@@ -43,7 +54,9 @@ _PAGE: dict[str, Any] = {
 _AT_ONCE: dict[str, Any] = {"queue": False, **_PAGE}
 _SCORING: dict[str, Any] = {**_MODELS, **_PAGE}
 # The inputs of the page, in its order.
-VALUES = ("context", "task", "references", "candidates", "samples", *SCORER_SETTINGS, "preset")
+VALUES = ("context", "task", "question", "references", "candidates", "samples", *SCORER_SETTINGS, "preset")
+# What the page lets visitors choose as a task; the package calls that of passages a summary.
+PAGE_TASKS = (*TASKS, "passages")
 _ADD_PAPER = "Add the paper's MARS (up to a minute)"
 _PAPER_OFFERED = gr.update(visible=True, value=_ADD_PAPER, interactive=True)
 _PAPER_COMPUTING = gr.update(value="Computing the paper's MARS, up to a minute …", interactive=False)
@@ -130,7 +143,7 @@ class Handlers:
 
     def api(
         self,
-        context: str,
+        context: str | dict[str, Any],
         references: list[str],
         candidates: list[str],
         settings: dict[str, Any] | None = None,
@@ -139,15 +152,16 @@ class Handlers:
     ) -> dict[str, Any]:
         """Score candidates against references in a context, best first, with BLEU, ROUGE-L and BERTScore.
 
-        Without references the context alone counts, and there are no other metrics. The settings are "task", which
-        says what the context is ("text", the default; "summary", a text to summarise; "dialogue", one turn per
-        line; or "data"), "preset", which names the models, the package's "reference_aggregation" and
-        "use_context", and "paper": true adds the paper's MARS. Samples are texts that a language model or another
-        system wrote for the context. Blank texts are left out; "index" counts the others from 0. "contradicted"
-        has the sentences of a candidate that are contradicted, with "probability", "premise", the text that
-        contradicts them, and "source", "context" or "reference"; "supported" is the mean probability that the
-        context of a summary says what its sentences say, 0 for a contradicted one, else null, and "unsupported"
-        has those that it does not say.
+        The context is a text, or {"passages": [...]}, perhaps with a "question" that they were retrieved for.
+        Without references the context alone counts, and there are no other metrics. The settings are "task",
+        which says what the context is ("text", the default; "summary", a text to summarise, the default for
+        passages; "dialogue", one turn per line; or "data"), "preset", which names the models, the package's
+        "reference_aggregation" and "use_context", and "paper": true adds the paper's MARS. Samples are texts that
+        a language model or another system wrote for the context. Blank texts are left out; "index" counts the
+        others from 0. "contradicted" has the sentences of a candidate that are contradicted, with "probability",
+        "premise", the text that contradicts them, and "source", "context" or "reference"; "supported" is the mean
+        probability that the context of a summary says what its sentences say, 0 for a contradicted one, else
+        null, and "unsupported" has those that it does not say.
         """
         try:
             question = read_question(context, references, candidates, samples, settings=settings)
@@ -187,7 +201,10 @@ def show(answer: Answer, ticket: int | None = None) -> Page:
 def _read(values: Sequence[Any]) -> Question:
     """Read the inputs of the page, in the order of :data:`VALUES`; raise Refused as :func:`read_question` does."""
     settings = dict(zip(VALUES, values, strict=True))
-    context, *texts = (settings.pop(name) for name in ("context", *LIMITS))
+    context, question, *texts = (settings.pop(name) for name in ("context", "question", *LIMITS))
+    if settings["task"] == "passages":
+        context = {"passages": context, "question": question}
+        del settings["task"]
     return read_question(context, *texts, settings=settings)
 
 
@@ -257,23 +274,25 @@ def _change(examples: Sequence[PageExample]) -> str:
 
 
 def _inputs() -> list[Any]:
-    """Lay out context, task, references and candidates; return them in this order."""
+    """Lay out context, task, question, references and candidates; return them in this order."""
     return [
         _box("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
         gr.Radio(
-            [(task.capitalize(), task) for task in TASKS],
+            [(task.capitalize(), task) for task in PAGE_TASKS],
             value=DEFAULTS["task"],
             label="Task",
-            info="What the context is: a text, a dialogue (one turn per line) or data; or the text to summarise.",
+            info="What the context is: a text, a dialogue (one turn per line) or data; the text to summarise; or "
+            "passages (one per line) that answer a question.",
             elem_id="mars-task",
         ),
+        _box("Question", 1, 3, "What the passages were retrieved for. It is no evidence"),
         _box(
             "References, one per line",
             1,
             6,
             "Good texts, written by people. Without any, the context alone counts",
         ),
-        _box("Candidates, one per line", 3, 14, "Texts to score"),
+        _box(f"Candidates, one per line or with {SEPARATOR} between", 3, 14, "Texts to score"),
     ]
 
 
@@ -332,9 +351,13 @@ def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:
 
 def _values(example: PageExample) -> list[Any]:
     """Return an example's values in the order of :data:`VALUES`, without the preset."""
-    values = {name: getattr(example.question, name) for name in VALUES[:-1]}
-    lines = {name: "\n".join(values[name]) for name in LIMITS}
-    return list((values | lines).values())
+    question = example.question
+    values = {**vars(question), "question": ""}
+    values |= {name: joined(values[name]) for name in LIMITS}
+    if isinstance(question.context, Passages):
+        texts = joined(question.context.texts)
+        values |= {"context": texts, "task": "passages", "question": question.context.question}
+    return [values[name] for name in VALUES[:-1]]
 
 
 def theme() -> Any:

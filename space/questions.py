@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from mars_score.text import whole as without_surrogates
 from space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
+PASSAGES = 12  # greatest number; the question and they have no more characters than another context
 # Of all references together: the paper's MARS would fill the blanks of longer ones for minutes.
 PAPER_CHARACTERS = 400
 # The greatest number of texts, and of characters in each.
@@ -25,6 +27,8 @@ WITHOUT_REFERENCES = (
     "than scores by references, do not mark down what is copied from the context, and cannot be compared with "
     "scores by references."
 )
+SEPARATOR = "==="  # a line between texts of several lines
+_BETWEEN = re.compile(rf"^[^\S\n]*{SEPARATOR}[^\S\n]*$", re.MULTILINE)
 
 
 def space_presets() -> tuple[str, ...]:
@@ -51,11 +55,28 @@ DEFAULTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
+class Passages:
+    """Texts that were retrieved to answer a question.
+
+    Attributes:
+        texts: the passages.
+        question: "" if it is not known.
+    """
+
+    texts: tuple[str, ...]
+    question: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the passages as the package takes them."""
+        return {"passages": list(self.texts), **({"question": self.question} if self.question else {})}
+
+
+@dataclass(frozen=True)
 class Question:
     """The texts and settings of a visitor.
 
     Attributes:
-        context: the text before the candidates.
+        context: the text before the candidates, or passages that they answer a question by.
         references: good texts by people; without any the context alone counts.
         candidates: texts to score.
         samples: texts that other systems wrote for the context.
@@ -70,7 +91,7 @@ class Question:
         Refused: the settings need references and there are none, or the paper's MARS would take minutes.
     """
 
-    context: str
+    context: str | Passages
     references: tuple[str, ...]
     candidates: tuple[str, ...]
     samples: tuple[str, ...] = ()
@@ -93,6 +114,11 @@ class Question:
             _check_length(subject, ["".join(self.references)], PAPER_CHARACTERS)
 
     @property
+    def row_context(self) -> str | dict[str, Any]:
+        """Return the context as the package takes it."""
+        return self.context if isinstance(self.context, str) else self.context.to_dict()
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Return the settings for MarsScorer."""
         return {name: getattr(self, name) for name in SCORER_SETTINGS}
@@ -106,21 +132,23 @@ def read_question(
     *,
     settings: Mapping[str, Any] | None = None,
 ) -> Question:
-    """Check texts and settings; references, candidates and samples are lists or have one text per line.
+    """Check texts and settings.
+
+    Passages, references, candidates and samples are lists, or have one text per line, or, if there is a line
+    :data:`SEPARATOR`, one text between two such lines.
 
     Args:
-        context: a text; None or a blank one if there is no context.
+        context: a text, or ``{"passages": [...]}``, perhaps with a ``"question"``; None or blank ones if there is
+            no context.
         references: up to four.
         candidates: up to twelve.
         samples: up to four.
-        settings: any of :data:`DEFAULTS`.
+        settings: any of :data:`DEFAULTS`; with passages the task is by default "summary".
 
     Raises:
         Refused: not texts, too many, too long, or nothing to score; an unknown setting or a bad value.
     """
-    if not isinstance(context, str | None):
-        raise Refused("The context must be a text.")
-    context = _encodable(context or "")
+    context = _read_context(context)
     columns = zip(LIMITS, (references, candidates, samples), strict=True)
     sent = {name: _read_texts(name, column) for name, column in columns}
     texts = {name: tuple(text for text in lines if not is_blank(text)) for name, lines in sent.items()}
@@ -128,19 +156,37 @@ def read_question(
     left_out = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
     notices = (
         f"{left_out} blank line{' was' if left_out == 1 else 's were'} left out." if left_out else "",
-        "The context is empty, so only the references count." if is_blank(context) else "",
+        "" if _has_text(context) else "The context is empty, so only the references count.",
         "" if texts["references"] else WITHOUT_REFERENCES,
     )
-    fields: dict[str, Any] = {**texts, **_check_settings(settings or {})}
+    task = {"task": "summary"} if isinstance(context, Passages) else {}
+    fields: dict[str, Any] = {**texts, **_check_settings({**task, **(settings or {})})}
     return Question(context, **fields, notices=tuple(filter(None, notices)))
 
 
-def _check_texts(context: str, texts: Mapping[str, Sequence[str]]) -> None:
+def _read_context(value: Any) -> str | Passages:
+    if isinstance(value, str | None):
+        return _encodable(value or "")
+    question = value.get("question") or "" if isinstance(value, Mapping) else None
+    if not isinstance(question, str) or value.keys() - {"passages", "question"}:
+        raise Refused("The context must be a text, or passages with or without a question.")
+    texts = [text for text in _read_texts("passages", value.get("passages")) if not is_blank(text)]
+    if len(texts) > PASSAGES:
+        raise Refused(f"{len(texts):,} passages are too many: at most {PASSAGES} are allowed here. {ELSEWHERE}")
+    return Passages(tuple(texts), "" if is_blank(question) else _encodable(question.strip()))
+
+
+def _has_text(context: str | Passages) -> bool:
+    return bool(context.texts) if isinstance(context, Passages) else not is_blank(context)
+
+
+def _check_texts(context: str | Passages, texts: Mapping[str, Sequence[str]]) -> None:
     if not texts["candidates"]:
         raise Refused("Please give at least one candidate: a text to score.")
-    if is_blank(context) and not texts["references"]:
+    if not _has_text(context) and not texts["references"]:
         raise Refused("Please say what the candidates are scored by: give a context, references, or both.")
-    _check_length("The context has", [context], CONTEXT_CHARACTERS)
+    whole = "".join((context.question, *context.texts)) if isinstance(context, Passages) else context
+    _check_length("The context has", [whole], CONTEXT_CHARACTERS)
     for name, (limit, length) in LIMITS.items():
         if (count := len(texts[name])) > limit:
             raise Refused(f"{count:,} {name} are too many: at most {limit} are allowed here. {ELSEWHERE}")
@@ -178,10 +224,24 @@ def _encodable(text: str) -> str:
 def _read_texts(name: str, value: Any) -> list[str]:
     if isinstance(value, str):
         text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # Blank lines at the end are no texts.
-        value = text.split("\n") if text else None
+        value = _split(text) if text else None
     if not isinstance(value, list | tuple | None) or not all(isinstance(text, str) for text in value or ()):
         raise Refused(f"The {name} must be a list of texts.")
     return [_encodable(text.strip()) for text in value or ()]
+
+
+def _split(text: str) -> list[str]:
+    if not _BETWEEN.search(text):
+        return text.split("\n")
+    parts = _BETWEEN.split(text)
+    return parts if parts[-1] else parts[:-1]  # A single text of several lines has the separator behind it.
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Write texts as :func:`read_question` reads them."""
+    if not any("\n" in text for text in texts):
+        return "\n".join(texts)
+    return f"\n{SEPARATOR}\n".join([*texts, *([""] if len(texts) == 1 else [])]).rstrip()
 
 
 @dataclass(frozen=True)
@@ -219,7 +279,7 @@ def read_examples(path: Path) -> list[PageExample]:
                 example["context"],
                 example["references"],
                 [candidate["text"] for candidate in example["candidates"]],
-                settings={"task": example.get("task", DEFAULTS["task"])},
+                settings={"task": example["task"]} if "task" in example else {},
             ),
             tuple(candidate["rank"] for candidate in example["candidates"]),
             example.get("fails", False),

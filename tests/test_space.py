@@ -33,7 +33,9 @@ from space.questions import (
     DEFAULTS,
     PRESET,
     PageExample,
+    Passages,
     Question,
+    joined,
     read_examples,
     read_question,
 )
@@ -55,7 +57,7 @@ def visitor(address="203.0.113.1", session="any", host="mars.example"):
 
 def typed(context, references, candidates, **others):
     """A ticket, and the values of the page."""
-    texts = {"context": context, "references": references, "candidates": candidates, "samples": ""}
+    texts = {"context": context, "question": "", "references": references, "candidates": candidates, "samples": ""}
     values = DEFAULTS | texts | others
     return [TICKET, *(values[name] for name in VALUES)]
 
@@ -86,8 +88,61 @@ def test_each_line_is_a_text():
 
 
 @pytest.mark.parametrize(
+    ("written", "texts"),
+    [
+        ("a\n===\nb", ("a", "b")),
+        ("a\n\n- b\n===\nc", ("a\n\n- b", "c")),
+        ("a\nb\n ===\t", ("a\nb",)),
+        ("===\na\nb", ("a\nb",)),
+        ("a\r\nb\r\n===\r\nc\r\n", ("a\nb", "c")),
+        ("a === b\n====", ("a === b", "====")),
+    ],
+)
+def test_texts_of_several_lines_have_a_line_between(written, texts):
+    assert read_question("c", "r", written).candidates == texts
+    assert read_question("c", "r", joined(texts)).candidates == texts
+    assert read_question("c", "r", list(texts)).candidates == texts
+
+
+PASSAGES = {"passages": ["Boil it.", " \n", "Cool\nit."], "question": " How? "}
+
+
+def test_passages_are_a_context(handlers):
+    """In the API and on the page, where they have one line each; the task is "summary" unless another is set."""
+    question = read_question(PASSAGES, "r", "x")
+    assert question.context == Passages(("Boil it.", "Cool\nit."), "How?")
+    assert question.task == "summary"
+    assert read_question(PASSAGES, "r", "x", settings={"task": "text"}).task == "text"
+    direct = MarsScorer(PRESET, variant="plus").score(["x"], ["r"], [PASSAGES])
+    data = handlers.api(PASSAGES, ["r"], ["x"], request=visitor())
+    assert data["ranking"][0]["mars"] == direct.score
+    page = handlers.page(visitor(), *typed("Boil it.\n===\nCool\nit.", "r", "x", task="passages", question="How?"))
+    assert data["signature"] == page.signature == str(direct.signature)
+    assert page.asked.question == replace(question, notices=page.asked.question.notices)
+    other = handlers.page(visitor(), *typed("Boil it.", "r", "x", question="How?"))
+    assert other.asked.question.context == "Boil it."
+
+
+def test_passages_of_an_example_are_written_as_they_are_read():
+    question = read_question(PASSAGES, "r", "a\nb\n===\nc")
+    values = layout._values(PageExample("title", "hint", question, ranks=(1, 2)))
+    assert layout._read([*values, PRESET]) == question
+
+
+def test_without_passages_the_references_count():
+    question = read_question({"passages": ["\u200b"], "question": "How?"}, "r", "x")
+    assert "context is empty" in question.notices[0]
+
+
+@pytest.mark.parametrize(
     ("texts", "settings", "message"),
     [
+        (({"passages": ["p"], "records": []}, "r", "x"), {}, "or passages with or without a question"),
+        (({"passages": ["p"], "question": ["q"]}, "r", "x"), {}, "or passages with or without a question"),
+        (({"passages": [1]}, "r", "x"), {}, "passages must be a list of texts"),
+        (({"passages": ["p"] * 13}, "r", "x"), {}, "13 passages are too many"),
+        (({"passages": ["p" * 2_500] * 2, "question": "q"}, "r", "x"), {}, "The context has 5,001 characters"),
+        (({"passages": [], "question": "q"}, "", "x"), {}, "a context, references, or both"),
         (("", "", "x"), {}, "a context, references, or both"),
         (("", "", ""), {}, "at least one candidate"),
         (("c", "r", " \n "), {}, "at least one candidate"),
@@ -128,7 +183,7 @@ def test_defaults_are_those_of_the_package(handlers):
     score = page.fns[handler_index(page, handlers.page)]
     controls = dict(zip(VALUES, score.inputs[1:], strict=True))
     assert {name: controls[name].value for name in VALUES if name in DEFAULTS}.items() <= DEFAULTS.items()
-    assert [value for _, value in controls["task"].choices] == list(TASKS)
+    assert [value for _, value in controls["task"].choices] == [*TASKS, "passages"]
     assert [value for _, value in controls["preset"].choices] == list(CHOICES)
     endpoints = page.get_api_info()["named_endpoints"]
     assert set(endpoints) == {"/score"}
@@ -163,11 +218,14 @@ def test_examples_are_complete():
     """Each has a context of 30 to 120 words and a right ranking; the paper's MARS takes all with references."""
     examples = read_examples(EXAMPLES)
     for example in examples:
-        assert 30 <= len(example.question.context.split()) <= 120, example.title
+        context = example.question.context
+        texts = context.texts if isinstance(context, Passages) else (context,)
+        assert 30 <= len(" ".join(texts).split()) <= 120, example.title
         assert min(example.ranks) == 1 < max(example.ranks)
         if example.question.references:
             assert replace(example.question, paper=True).paper
     assert {example.question.task for example in examples} == {"text", "dialogue", "summary"}
+    assert any(isinstance(example.question.context, Passages) for example in examples)
     assert [example.fails for example in examples].count(True) == 1
     assert [example.question.references for example in examples].count(()) == 1
     assert read_examples(ROOT / "missing.json") == []

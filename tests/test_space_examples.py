@@ -35,7 +35,11 @@ def contradicted(scored):
 
 
 def test_what_is_marked_is_what_the_hints_say(preset):
-    marked = {"A contradiction": ["The council rejected"], "A wrong number": ["A fire in the Kelmouth"]}
+    marked = {
+        "A contradiction": ["The council rejected"],
+        "A wrong number": ["A fire in the Kelmouth"],
+        "Passages": ["Simmer a cup of brown rice in two and a half cups of water for 25 minutes."],
+    }
     if preset == "medium":
         marked["No reference"] = ["The builders refuse"]
     for example in read_examples(EXAMPLES):
@@ -50,6 +54,14 @@ def test_the_contradiction_costs_half_of_the_score(preset):
     row = Answerer().answer(replace(example.question, preset=preset)).plus.row_scores[0]
     [lost] = [term.value * term.weight for term in row.terms if term.name == "contradiction"]
     assert lost == pytest.approx(-row.score)
+
+
+def test_what_the_passages_do_not_have_is_marked(preset):
+    [example] = [one for one in read_examples(EXAMPLES) if one.title == "Passages"]
+    found = Answerer().answer(replace(example.question, preset=preset)).findings
+    assert [len(findings) for findings in found] == [1, 0, 1]
+    assert "25" in " ".join(found[0][0].words)
+    assert "30" in " ".join(found[2][0].words)
 
 
 def test_the_wrong_number_in_a_summary(preset):
