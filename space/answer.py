@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import Any, NamedTuple
 
 from mars_score.errors import Notice
@@ -15,9 +15,10 @@ from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.progress import Progress
 from mars_score.results import MarsResult
+from mars_score.rows import Unchecked
 from mars_score.scorer import MarsScorer
 from space.limits import place_of
-from space.questions import VARIANT, Question
+from space.questions import CHOICES, VARIANT, Question
 
 # A question has its own notice on a blank context, visitors cannot add documents, and cards show contradictions.
 _NOT_SHOWN = {Notice.BLANK_CONTEXT, Notice.FEW_DOCUMENTS, Notice.CONTRADICTED}
@@ -32,11 +33,13 @@ class ShownMetric(NamedTuple):
         key: its name in the API.
         meaning: the range and meaning of its scores.
         full: the score at which its bar is full.
+        least: the score at which its bar is full to the other side of 0.
     """
 
     key: str
     meaning: str
     full: float = 1.0
+    least: float = 0.0
 
 
 METRICS = {
@@ -46,6 +49,9 @@ METRICS = {
     "ROUGE-L": ShownMetric("rouge_l", "0 to 1; words shared in order"),
     "BERTScore": ShownMetric("bertscore", "mostly 0 to 1; words near in meaning"),
 }
+_BY_CONTEXT = ShownMetric(
+    "mars", "by the context alone, mostly \N{MINUS SIGN}0.5 to 1; compare within a context", least=-0.5
+)
 
 
 @dataclass(frozen=True)
@@ -70,11 +76,23 @@ class Answer:
         return "\n".join(str(result.signature) for result in self._results)
 
     @property
+    def metrics(self) -> dict[str, ShownMetric]:
+        """Return how the metrics that have scored are shown."""
+        shown = METRICS if self.question.references else {**METRICS, "MARS plus": _BY_CONTEXT}
+        return {name: shown[name] for name in self.scores}
+
+    @property
     def notices(self) -> list[str]:
-        """Return sentences, each once, on what was left out and how candidates were scored."""
-        candidates = self.question.candidates
-        notices = [notice for result in self._results for notice in _notices_of(result, candidates)]
-        return list(dict.fromkeys((*self.question.notices, *notices)))
+        """Return sentences, each once, on what was left out, what could not be checked and how it was scored."""
+        question = self.question
+        notices = [notice for result in self._results for notice in _notices_of(result, question.candidates)]
+        unchecked = [row.unchecked == Unchecked.NOT_BY_CONTEXT for row in self.plus.row_scores]
+        if any(unchecked):
+            subject = _subject(question.candidates, unchecked)
+            medium = "preset medium" if "medium" in CHOICES else "preset medium, which is not offered here,"
+            cannot = f"preset {question.preset} cannot tell whether a summary contradicts its context"
+            notices.append(f"{subject}: {cannot}; {medium} can.")
+        return list(dict.fromkeys((*question.notices, *notices)))
 
     @cached_property
     def names(self) -> list[str]:
@@ -160,14 +178,19 @@ def _common(text: str, other: str) -> int:
 
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
     """Return each notice of a result with the candidates that it concerns."""
-    scored = list(zip(names_of(candidates), result.row_scores, strict=True))
     sentences = []
     for notice in Notice:
-        names = [name for name, score in scored if notice in score.notices - _NOT_SHOWN]
-        if names:
-            subject = "All candidates" if 1 < len(names) == len(candidates) else ", ".join(names)
-            sentences.append(f"{subject}: {notice.message}.")
+        concerned = [notice in score.notices - _NOT_SHOWN for score in result.row_scores]
+        if any(concerned):
+            sentences.append(f"{_subject(candidates, concerned)}: {notice.message}.")
     return sentences
+
+
+def _subject(candidates: Sequence[str], concerned: Sequence[bool]) -> str:
+    """Name the candidates that a notice concerns."""
+    if len(candidates) > 1 and all(concerned):
+        return "All candidates"
+    return ", ".join(compress(names_of(candidates), concerned))
 
 
 class Answerer:

@@ -9,7 +9,7 @@ from mars_score.findings import Finding, label_of, listed
 from mars_score.metrics.plus import TERMS
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, Infill, RowScore
-from space.answer import METRICS, Answer
+from space.answer import Answer, ShownMetric
 
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 OUTDATED = '<p class="mars-problem">These results are of earlier inputs. Press “Score” to renew them.</p>'
@@ -37,8 +37,9 @@ def ranking_page(answer: Answer, ticket: int = 0) -> str:
         ticket: the number that the browser gave to the inputs; by it the page sees that they have changed since.
     """
     cards = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
-    meanings = " ".join(f"<b>{name}</b>: {METRICS[name].meaning}." for name in answer.scores)
-    hint = f'<p class="mars-hint">Higher is better. {meanings}</p>'
+    meanings = " ".join(f"<b>{name}</b>: {metric.meaning}." for name, metric in answer.metrics.items())
+    marked = " Cards are sorted by MARS plus, marked ones too." if any(answer.findings) else ""
+    hint = f'<p class="mars-hint">Higher is better. {meanings}{marked}</p>'
     first = f'<p class="mars-headline" data-ticket="{ticket:d}">{headline(answer)}</p>'
     return f'{first}{hint}<ol class="mars-ranking">{cards}</ol>'
 
@@ -48,7 +49,8 @@ def headline(answer: Answer) -> str:
     ranks = {name: ranks_of(scores) for name, scores in answer.scores.items()}
     plus, *rivals = ranks
     if len(ranks[plus]) < 2:
-        return "One candidate. Add more to compare them."
+        found = f"{_named(answer, 0)}: {_found(answer, 0)}. " if answer.findings[0] else ""
+        return f"{found}One candidate. Add more to compare them."
     winner = ranks[plus].index(1)
     others: dict[int, list[str]] = {}
     for rival in rivals:
@@ -68,11 +70,15 @@ def _doubt(answer: Answer, index: int) -> str:
     """Say in a sentence what was found in a candidate with the highest score; "" if nothing was."""
     if not answer.findings[index]:
         return ""
-    found, *more = answer.findings[index]
     near = answer.plus.row_scores[index].aspects.reference or 0.0
     has = "is close to the reference" if near >= _CLOSE else "has the highest score"
-    count = f" (and {len(more)} more)" if more else ""
-    return f"{_named(answer, index)} {has}, but {escape(found.in_words(_QUOTED))}{count}. "
+    return f"{_named(answer, index)} {has}, but {_found(answer, index)}. "
+
+
+def _found(answer: Answer, index: int) -> str:
+    """Say what was found in a candidate first, and count the rest."""
+    found, *more = answer.findings[index]
+    return escape(found.in_words(_QUOTED)) + (f" (and {len(more)} more)" if more else "")
 
 
 def _soundest(answer: Answer) -> str:
@@ -99,7 +105,7 @@ def _mark(finding: Finding) -> str:
 
 def _card(answer: Answer, index: int, place: int) -> str:
     """Show a candidate with its scores and, when the card is opened, their explanation."""
-    plus, *rivals = (_score(name, scores, index) for name, scores in answer.scores.items())
+    plus, *rivals = (_score(answer, name, index) for name in answer.scores)
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     row, explanation = answer.plus.row_scores[index], answer.plus.explanations[index]
     findings = answer.findings[index]
@@ -124,18 +130,26 @@ def _accusations(findings: Sequence[Finding]) -> str:
     return "".join(f'<span class="mars-accusation">{line}</span>' for line in lines)
 
 
-def _score(name: str, scores: Sequence[float], index: int) -> str:
+def _score(answer: Answer, name: str, index: int) -> str:
     """Show the score of MARS plus, which sorts the cards, as a bar, and other scores with their rank."""
-    full = METRICS[name].full
+    scores, full = answer.scores[name], answer.metrics[name].full
     number = f'<span class="mars-number">{_minus(f"{scores[index]:.{1 if full > 1 else 3}f}")}</span>'
     label = f'<span class="mars-name">{name}</span>'
     if name == "MARS plus":
-        width = 100 * min(max(scores[index] / full, 0), 1)
-        track = f'<span class="mars-track"><span style="width:{width:.1f}%"></span></span>'
-        return f'<span class="mars-main">{label}{track}{number}</span>'
+        return f'<span class="mars-main">{label}{_bar(scores[index], answer.metrics[name])}{number}</span>'
     rank = ranks_of(scores)[index]
     first = " mars-first" if rank == 1 else ""
     return f'<span class="mars-rival{first}">{label} {number} <span class="mars-rank">#{rank}</span></span>'
+
+
+def _bar(score: float, metric: ShownMetric) -> str:
+    """Show a score as a bar from 0, to the left if it is negative."""
+    start, end = sorted((0.0, min(max(score, metric.least), metric.full)))
+    left, width = (100 * length / (metric.full - metric.least) for length in (start - metric.least, end - start))
+    below = ' class="mars-below"' if score < 0 else ""
+    return (
+        f'<span class="mars-track"><span{below} style="margin-left:{left:.1f}%;width:{width:.1f}%"></span></span>'
+    )
 
 
 def _sum(row: RowScore) -> str:

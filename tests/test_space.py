@@ -20,9 +20,12 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.metrics.plus import TERMS
-from mars_score.rows import TASKS, Aspects, Row, Term, Verdict
+from mars_score.models.encoder import SentenceEncoder
+from mars_score.presets import PRESETS
+from mars_score.rows import TASKS, Aspects, Row, Term, Unchecked, Verdict
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
+from space import answer as answers
 from space import layout, limits, questions
 from space.answer import METRICS, Answerer
 from space.layout import VALUES, Asked, Handlers, build
@@ -474,6 +477,7 @@ def test_the_api_says_what_is_contradicted_and_supported():
                 "source": "reference",
                 "words": [],
                 "number": 1,
+                "absent": [],
             }
         ],
         [],
@@ -597,6 +601,35 @@ def test_without_references_the_context_counts(handlers):
     assert "BLEU" not in page.ranking
     assert not page.paper["visible"]
     assert page.signature == str(MarsScorer(PRESET, variant="plus").score(["One."], None, [STORY]).signature)
+
+
+@pytest.mark.parametrize(
+    ("score", "bar"), [(0.5, (33.3, 33.3)), (-0.25, (16.7, 16.7)), (-3, (0, 33.3)), (2, (33.3, 66.7))]
+)
+def test_without_references_a_bar_starts_at_zero(score, bar):
+    scored = answer("One.", references=())
+    page = ranking_page(replace(scored, scores={"MARS plus": [score]}))
+    left, width = map(float, re.search(r'style="margin-left:([\d.]+)%;width:([\d.]+)%"', page).groups())
+    assert (left, width) == bar
+    assert ("mars-below" in page) == (score < 0)
+    assert "by the context alone, mostly \N{MINUS SIGN}0.5 to 1" in page
+    assert "margin-left:0.0%" in ranking_page(answer("One."))
+
+
+@pytest.mark.parametrize(
+    ("offered", "ending"),
+    [(("mini", "medium"), "preset medium can."), (("mini",), "preset medium, which is not offered here, can.")],
+)
+def test_where_a_preset_cannot_check_a_summary_another_is_named(offered, ending, monkeypatch):
+    monkeypatch.setattr(answers, "CHOICES", offered)
+    scored = answer("One thing.", "Two.", references=())
+    assert "contradicts its context" not in "".join(scored.notices)
+    first, second = scored.plus.row_scores
+    rows = replace(first, unchecked=Unchecked.NOT_BY_CONTEXT), replace(second, unchecked=Unchecked.FAR)
+    notice = replace(scored, plus=replace(scored.plus, row_scores=rows)).notices[-1]
+    assert (
+        notice == f"“One thing”: preset {PRESET} cannot tell whether a summary contradicts its context; {ending}"
+    )
 
 
 def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers):

@@ -11,7 +11,7 @@ from space.layout import CSS, theme
 LEAST = 4.5
 RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 GROUNDS = ("var(--body-background-fill)", "var(--block-background-fill)")
-NO_TEXT = (".mars-track", ".mars-track > span", ".mars-denied .mars-track > span")
+NO_TEXT = (".mars-track", ".mars-track > span", ".mars-track > .mars-below", ".mars-denied .mars-track > span")
 # Text and background of gradio's own components, and texts of the page on its two backgrounds.
 THEME = [
     *[(name, ground) for name in ("--body-text-color", "--body-text-color-subdued") for ground in GROUNDS],

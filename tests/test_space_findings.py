@@ -13,7 +13,7 @@ from space.questions import Question
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
 FIRST, SECOND, THIRD = "The <pan> has 25 litres.", "The pan has water.", "Nothing."
-LACKING = Verdict(FIRST, None, "", "context", ("25 litres",))
+LACKING = Verdict(FIRST, None, "", "context", ("25 litres",), absent=("25 litres",))
 DENIED = Verdict(FIRST, None, "It has <2> litres.", "context", ("25 litres",))
 NOTHING = {"contradicted": (), "unsupported": ()}
 MARK = '<b class="mars-mark mars-{}">{}</b>'
@@ -52,6 +52,23 @@ def test_without_references_and_sound_candidates():
     found = {index: {"unsupported": (LACKING,)} for index in range(3)}
     text = headline(answered(found, references=(), near=None))
     assert text.endswith("but 25 litres is not in the context. MARS plus puts it first, by the context.")
+
+
+def test_a_single_candidate_is_told_what_was_found():
+    scored = answered({0: {"unsupported": (LACKING,)}})
+    [first, *_] = scored.plus.row_scores
+    alone = replace(scored, plus=replace(scored.plus, row_scores=(first,)), scores={"MARS plus": [1.0]})
+    mark = MARK.format("unsupported", "Unsupported")
+    named = "<b>\u201cThe &lt;pan&gt; has 25 litres\u201d</b>"
+    assert headline(alone) == (
+        f"{named} {mark}: 25 litres is not in the context. One candidate. Add more to compare them."
+    )
+
+
+def test_that_marked_candidates_keep_their_places_is_said_where_there_are_some():
+    said = "Cards are sorted by MARS plus, marked ones too."
+    assert said in ranking_page(answered({0: {"unsupported": (LACKING,)}}))
+    assert said not in ranking_page(answered({}))
 
 
 def test_a_headline_without_doubt_is_as_ever():
