@@ -292,7 +292,7 @@ def _inputs() -> list[Any]:
             6,
             "Good texts, written by people. Without any, the context alone counts",
         ),
-        _box(f"Candidates, one per line or with {SEPARATOR} between", 3, 14, "Texts to score"),
+        _box(f"Candidates, one per line or {SEPARATOR} between", 3, 14, "Texts to score"),
     ]
 
 

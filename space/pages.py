@@ -122,7 +122,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
 
 
 def _accusations(findings: Sequence[Finding]) -> str:
-    """Show in a line each what was found in a candidate; a long line is cut."""
+    """Show in a line each what was found in a candidate; of each at most three lines."""
     lines = [f'{_mark(one)}<span class="mars-said">{escape(one.with_number(None))}</span>' for one in findings]
     if len(lines) > _SHOWN:
         more = f'<span class="mars-said">and {len(lines) - _SHOWN + 1} more</span>'
