@@ -107,6 +107,7 @@ def test_judge_lets_no_contradiction_pass(accused):
         "source",
         "words",
         "number",
+        "absent",
     }
     assert mars_score.judge(SAME, **row)["passed"] is False
     assert mars_score.judge(SAME, **row, threshold=-5.0, allow_contradictions=True)["passed"] is True

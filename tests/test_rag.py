@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonl
 import pytest
 
-from mars_score.models.packages import KNOWN
-from mars_score.presets import RELIABILITY
+from mars_score.models.sources import KNOWN
+from mars_score.variants.judgements.nli_judge import RELIABILITY
 from research import results
 
 ROOT = Path(__file__).parent.parent
@@ -96,7 +96,7 @@ def test_how_often_an_unsupported_sentence_is_wrong():
     right, said = (sum(one[key] for one in told) for key in ("right", "said"))
     assert f"Of the edited summaries in which it told one, {right} of {said} were wrong" in page
     for model in RELIABILITY.values():
-        assert f"probability below {model.max_support:g}".replace("0.", ".") in page
+        assert f"{model.max_support:g}".replace("0.", ".") in page.split("**Unsupported**")[1][:200]
     rated = [one for one in measured["rated"].values() if "best unsupported" in one]
     best, told_best, worst, told_worst = (
         sum(one[f"{part}{of}"] for one in rated) for part in ("best", "worst") for of in ("", " unsupported")

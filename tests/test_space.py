@@ -20,8 +20,6 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.metrics.plus import TERMS
-from mars_score.models.encoder import SentenceEncoder
-from mars_score.presets import PRESETS
 from mars_score.rows import TASKS, Aspects, Row, Term, Unchecked, Verdict
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings

@@ -422,7 +422,7 @@ PARTLY |= {
 }
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", sorted({*MEASURED} - {"misspelt"}))  # which spelling.py reads, by the premise
 def test_a_changed_surface_changes_no_statement(name):
     """A sentence is stated word for word, or has all its words and perhaps those that were put to it."""
     stated = []

@@ -29,7 +29,6 @@ from scipy.stats import rankdata
 
 from mars_score import MarsScorer
 from mars_score.metrics.plus import PlusConfig
-from mars_score.presets import Reliability
 from mars_score.rows import Entailment, Row, RowScore, weighted_sum
 from mars_score.text import normalise
 from mars_score.variants.judgements.nli_judge import NliJudge, Question

@@ -224,7 +224,7 @@ def compute_signals(pairs: Sequence[Row], scorer: MarsScorer, seed: int = 0) -> 
     if scorer.settings.models.entailment_model is not None:
         compared = [(row.references[0], row.candidate) for row in pairs]
         verdicts = scorer.calls.entails(compared)
-        signals["entailment"] = np.array([verdicts[pair] for pair in compared])
+        signals["entailment"] = np.array([verdicts[pair][:2] for pair in compared])
     return {"MARS": signals.pop("MARS"), **signals}
 
 
