@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonl
 import pytest
 
-from mars_score.models.sources import KNOWN
-from mars_score.variants.judgements.nli_judge import RELIABILITY
+from mars_score.models.packages import KNOWN
+from mars_score.presets import RELIABILITY
 from research import results
 
 ROOT = Path(__file__).parent.parent
