@@ -141,7 +141,7 @@ class PlaceInFile(Place):
         return self.file.cell(self.names.get(column, column), row)
 
 
-class Table:
+class MemoryTable:
     """A table in memory, whose columns are read when they are asked for.
 
     Args:
@@ -201,20 +201,20 @@ class Table:
         return _table_rows(rows)
 
 
-def read_table(data: object, first: int = 0) -> RecordFile | Table:
+def read_table(data: object, first: int = 0) -> RecordFile | MemoryTable:
     """Return the rows of a table or of an iterable of dicts.
 
     Args:
-        data: as for :class:`Table`; or dicts, one per row.
+        data: as for :class:`MemoryTable`; or dicts, one per row.
         first: number of the first row of dicts in errors.
 
     Raises:
         TypeError: the data are no table, or a row is no dict.
-        ValueError: as for :class:`Table`; there are no rows.
+        ValueError: as for :class:`MemoryTable`; there are no rows.
     """
     data = in_memory(data)
     if isinstance(data, Mapping) or is_table(data):
-        return Table(data)
+        return MemoryTable(data)
     rows = entries_of(data)
     if rows is None:
         raise TypeError(f"a table must be a frame, a dict of columns or a list of dicts, got {brief(data)}")
@@ -333,12 +333,12 @@ class Columns:
         title = self._question_title(file)
         return None if title is None else file.values(title)
 
-    def _question_title(self, source: RecordFile | Table) -> str | None:
+    def _question_title(self, source: RecordFile | MemoryTable) -> str | None:
         """Return the column of questions that is used for nothing else."""
         used = [name.partition(".")[0] for holds, name in self.names.items() if holds != "context"]
         return find_question(source.titles, used)
 
-    def found_in(self, source: RecordFile | Table) -> Columns:
+    def found_in(self, source: RecordFile | MemoryTable) -> Columns:
         """Return the columns under the names that they have in a file or a table.
 
         A default name may be in the plural. Without a column of contexts one is taken that is called as passages
@@ -358,13 +358,13 @@ class Columns:
         names |= _usual_names(unknown, source)
         return replace(self, **names, unnamed=self.unnamed - names.keys())
 
-    def check_present(self, source: RecordFile | Table) -> None:
+    def check_present(self, source: RecordFile | MemoryTable) -> None:
         """Raise one ColumnError that names all columns that a table, or the first row of a file, lacks."""
         missing = {holds: name for holds, name in self.names.items() if source.lacks(name)}
         if missing:
             raise _missing(source.line(0), missing, source.titles)
 
-    def read(self, source: RecordFile | Table) -> RecordFile:
+    def read(self, source: RecordFile | MemoryTable) -> RecordFile:
         """Return the rows of a table with the columns that count; the columns are those :meth:`found_in` it."""
         if isinstance(source, RecordFile):
             return source
@@ -405,7 +405,7 @@ class Columns:
         return RecordFile(file.path, rows, file.numbers)
 
 
-def find_title(source: RecordFile | Table, name: str, holds: str, *, is_named: bool) -> str | None:
+def find_title(source: RecordFile | MemoryTable, name: str, holds: str, *, is_named: bool) -> str | None:
     """Return the name of a column in a file or a table, which for a default name may have the other number.
 
     Args:
@@ -429,7 +429,7 @@ def find_title(source: RecordFile | Table, name: str, holds: str, *, is_named: b
     return found[0] if found else None
 
 
-def _usual_names(unknown: Sequence[str], source: RecordFile | Table) -> dict[str, str]:
+def _usual_names(unknown: Sequence[str], source: RecordFile | MemoryTable) -> dict[str, str]:
     """Return the names of columns that are called as contexts or candidates are elsewhere."""
 
     def holds_list(title: str) -> bool:
