@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from mars_score.atomic import naming
 from mars_score.cache import store_folder
-from mars_score.data.columns import Columns, RecordFile
+from mars_score.data.columns import Columns, Records
 from mars_score.data.forms import Readings
 from mars_score.data.frames import CellKinds
 from mars_score.data.reading import read_chunks
@@ -49,7 +49,7 @@ class Chunk(NamedTuple):
         rows: the same rows, checked; examples if they have no candidates.
     """
 
-    file: RecordFile
+    file: Records
     rows: Sequence[Any]
 
 
@@ -133,7 +133,7 @@ class InputFile:
             raise
         self._check_state()
 
-    def _chunk(self, file: RecordFile, readings: Readings) -> Chunk:
+    def _chunk(self, file: Records, readings: Readings) -> Chunk:
         if self._present is None:
             self._present = self.columns.found_in(file)
         file = self._present.parse_cells(file, self._kinds)

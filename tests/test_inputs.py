@@ -21,7 +21,7 @@ from pyarrow import parquet
 import mars_score
 from mars_score import MarsScorer
 from mars_score.data.checking import check_candidates, check_contexts, check_examples, check_references
-from mars_score.data.columns import Columns, RecordFile
+from mars_score.data.columns import Columns, Records
 from mars_score.data.frames import get_field, value_of_cell
 from mars_score.data.reading import read_records, read_rows
 from mars_score.errors import MarsWarning, Notice
@@ -604,7 +604,7 @@ def test_quotes_of_tsv_are_letters(tmp_path, end):
 def test_names_of_columns_are_found_in_both_numbers(field):
     for names in itertools.product((field.removesuffix("s"), f"{field.removesuffix('s')}s"), repeat=2):
         columns = Columns(**{"reference": None, "context": None, field: names[0]})
-        assert getattr(columns.found_in(RecordFile("rows", [{names[1]: "x"}], [0])), field) == names[1]
+        assert getattr(columns.found_in(Records("rows", [{names[1]: "x"}], [0])), field) == names[1]
 
 
 AS_LETTERS = [

@@ -21,7 +21,7 @@ from mars_score.cli.arguments import (
     scorer_arguments,
 )
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
-from mars_score.data.columns import RecordFile
+from mars_score.data.columns import Records
 from mars_score.data.forms import Readings
 from mars_score.data.reading import read_rows
 from mars_score.data.writing import row_line
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
 class _PlaceInFiles(Place):
     """Names a row of a system by file and line."""
 
-    files: Mapping[str, RecordFile]
+    files: Mapping[str, Records]
 
     def of(self, column: str, row: int) -> str:
         """Return the name of a row, which is counted from 0."""
@@ -93,7 +93,7 @@ class _PlaceInFiles(Place):
 
 
 def _rank(
-    args: argparse.Namespace, files: Mapping[str, RecordFile], rows: Sequence[Sequence[Row]]
+    args: argparse.Namespace, files: Mapping[str, Records], rows: Sequence[Sequence[Row]]
 ) -> SystemRanking:
     """Rank the systems by the files and rows of each, with the options of the command."""
     from mars_score.compare import rank_rows
@@ -159,7 +159,7 @@ def _write_example(folder: Path) -> list[str]:
     return paths
 
 
-def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
+def _read(args: argparse.Namespace) -> tuple[list[Records], list[list[Row]]]:
     """Read ``args.files`` and check their rows.
 
     Raises:
@@ -184,7 +184,7 @@ def _read(args: argparse.Namespace) -> tuple[list[RecordFile], list[list[Row]]]:
 
 
 def _check_same(
-    first: RecordFile, first_rows: Sequence[Row], other: RecordFile, rows: Sequence[Row], names: Mapping[str, str]
+    first: Records, first_rows: Sequence[Row], other: Records, rows: Sequence[Row], names: Mapping[str, str]
 ) -> None:
     """Raise ValueError for the first row that differs from the first file; ``names`` are columns of the other."""
     for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
@@ -199,7 +199,7 @@ def _check_same(
         raise ValueError(f"{fault}; all files need the same rows")
 
 
-def _with_tasks(file: RecordFile, column: str, rows: Sequence[Row]) -> RecordFile:
+def _with_tasks(file: Records, column: str, rows: Sequence[Row]) -> Records:
     """Put the tasks of ``rows`` into a file's column of tasks, as the task decides how a context is read."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
@@ -213,7 +213,7 @@ def _names(files: Sequence[str]) -> list[str]:
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
 
 
-def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RecordFile]) -> None:
+def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, Records]) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
     In "markdown" and "latex" the first table's note holds verdict, signature and notices, and no rows follow.
@@ -264,7 +264,7 @@ def _ends(interval: Interval) -> str:
     return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
 
 
-def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RecordFile]) -> Iterator[str]:
+def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, Records]) -> Iterator[str]:
     """Yield the rows that differ most, each with its line in every file, its scores and its texts."""
     rows = ranking.most_different(count)
     if rows:

@@ -37,7 +37,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True)
-class RecordFile:
+class Records:
     """The rows of a file or a table in memory, or some of them in sequence.
 
     Attributes:
@@ -64,7 +64,7 @@ class RecordFile:
         """Return the values of a column, None in rows that lack it."""
         return [row.get(title) for row in self.rows]
 
-    def one_value_each(self, name: str) -> RecordFile:
+    def one_value_each(self, name: str) -> Records:
         """Split each row with a list in a column into one row for each entry, with the same number.
 
         Raises:
@@ -80,7 +80,7 @@ class RecordFile:
             split = [row] if entries is None else [with_field(row, name, entry) for entry in entries]
             rows += split
             numbers += [number] * len(split)
-        return RecordFile(self.path, rows, numbers, self.in_cells)
+        return Records(self.path, rows, numbers, self.in_cells)
 
     def has(self, name: str) -> bool:
         """Tell whether any row has a column; names as for :meth:`column`."""
@@ -134,7 +134,7 @@ class RecordFile:
 class PlaceInFile(Place):
     """Names a row by its line and column."""
 
-    file: RecordFile
+    file: Records
 
     def of(self, column: str, row: int) -> str:
         """Return the name of a row, which is counted from 0."""
@@ -184,7 +184,7 @@ class MemoryTable:
         """Return the number of a row."""
         return f"row {row}"
 
-    def records(self, titles: Iterable[str]) -> RecordFile:
+    def records(self, titles: Iterable[str]) -> Records:
         """Return the rows, with these columns alone.
 
         Raises:
@@ -201,7 +201,7 @@ class MemoryTable:
         return _table_rows(rows)
 
 
-def read_table(data: object, first: int = 0) -> RecordFile | MemoryTable:
+def read_table(data: object, first: int = 0) -> Records | MemoryTable:
     """Return the rows of a table or of an iterable of dicts.
 
     Args:
@@ -224,10 +224,10 @@ def read_table(data: object, first: int = 0) -> RecordFile | MemoryTable:
     return _table_rows([dict(row) for row in rows], first)
 
 
-def _table_rows(rows: Sequence[dict[str, Any]], first: int = 0) -> RecordFile:
+def _table_rows(rows: Sequence[dict[str, Any]], first: int = 0) -> Records:
     if not rows:
         raise ValueError("there is nothing to score: the table has no rows")
-    return RecordFile("", rows, range(first, first + len(rows)), in_cells=True)
+    return Records("", rows, range(first, first + len(rows)), in_cells=True)
 
 
 def check_titles(titles: Sequence[str], where: str = "") -> None:
@@ -281,7 +281,7 @@ class Columns:
         """Return the names of the columns by what they hold, such as "reference"."""
         return {holds: name for holds in NAMES if (name := getattr(self, holds))}
 
-    def rows(self, file: RecordFile, *, task: str | None = None, readings: Readings | None = None) -> list[Row]:
+    def rows(self, file: Records, *, task: str | None = None, readings: Readings | None = None) -> list[Row]:
         """Check the columns of a file, candidates included, and return its rows.
 
         Args:
@@ -295,12 +295,12 @@ class Columns:
         return check_rows(**self._values(file, task, readings or Readings()), task=task)
 
     def examples(
-        self, file: RecordFile, *, task: str | None = None, readings: Readings | None = None
+        self, file: Records, *, task: str | None = None, readings: Readings | None = None
     ) -> list[Example]:
         """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
         return check_examples(**self._values(file, task, readings or Readings()), task=task)
 
-    def _values(self, file: RecordFile, task: str | None, readings: Readings) -> dict[str, Any]:
+    def _values(self, file: Records, task: str | None, readings: Readings) -> dict[str, Any]:
         """Return the arguments of :func:`check_rows`."""
         file = self.parse_cells(file)
         present = self.found_in(file)
@@ -328,17 +328,17 @@ class Columns:
         values |= {name: column for name, column in usual._asdict().items() if column is not None}
         return {**values, "use_context": self.context is not None, "place": place, "readings": readings}
 
-    def _questions(self, file: RecordFile) -> list[Any] | None:
+    def _questions(self, file: Records) -> list[Any] | None:
         """Return the questions of the rows, if there is a column of them."""
         title = self._question_title(file)
         return None if title is None else file.values(title)
 
-    def _question_title(self, source: RecordFile | MemoryTable) -> str | None:
+    def _question_title(self, source: Records | MemoryTable) -> str | None:
         """Return the column of questions that is used for nothing else."""
         used = [name.partition(".")[0] for holds, name in self.names.items() if holds != "context"]
         return find_question(source.titles, used)
 
-    def found_in(self, source: RecordFile | MemoryTable) -> Columns:
+    def found_in(self, source: Records | MemoryTable) -> Columns:
         """Return the columns under the names that they have in a file or a table.
 
         A default name may be in the plural. Without a column of contexts one is taken that is called as passages
@@ -358,22 +358,22 @@ class Columns:
         names |= _usual_names(unknown, source)
         return replace(self, **names, unnamed=self.unnamed - names.keys())
 
-    def check_present(self, source: RecordFile | MemoryTable) -> None:
+    def check_present(self, source: Records | MemoryTable) -> None:
         """Raise one ColumnError that names all columns that a table, or the first row of a file, lacks."""
         missing = {holds: name for holds, name in self.names.items() if source.lacks(name)}
         if missing:
             raise _missing(source.line(0), missing, source.titles)
 
-    def read(self, source: RecordFile | MemoryTable) -> RecordFile:
+    def read(self, source: Records | MemoryTable) -> Records:
         """Return the rows of a table with the columns that count; the columns are those :meth:`found_in` it."""
-        if isinstance(source, RecordFile):
+        if isinstance(source, Records):
             return source
         self.check_present(source)
         heads = [head_of(source.titles, name) for name in self.names.values()]
         used = dict.fromkeys([*heads, self._question_title(source)])
         return source.records(title for title in used if title is not None)
 
-    def parse_cells(self, file: RecordFile, kinds: CellKinds | None = None) -> RecordFile:
+    def parse_cells(self, file: Records, kinds: CellKinds | None = None) -> Records:
         """Turn cells that hold lists and objects written as texts into these; see :class:`CellKinds`.
 
         Args:
@@ -402,10 +402,10 @@ class Columns:
                 row if value is text else with_field(row, name, value)
                 for row, text, value in zip(rows, values, parsed, strict=True)
             ]
-        return RecordFile(file.path, rows, file.numbers)
+        return Records(file.path, rows, file.numbers)
 
 
-def find_title(source: RecordFile | MemoryTable, name: str, holds: str, *, is_named: bool) -> str | None:
+def find_title(source: Records | MemoryTable, name: str, holds: str, *, is_named: bool) -> str | None:
     """Return the name of a column in a file or a table, which for a default name may have the other number.
 
     Args:
@@ -429,7 +429,7 @@ def find_title(source: RecordFile | MemoryTable, name: str, holds: str, *, is_na
     return found[0] if found else None
 
 
-def _usual_names(unknown: Sequence[str], source: RecordFile | MemoryTable) -> dict[str, str]:
+def _usual_names(unknown: Sequence[str], source: Records | MemoryTable) -> dict[str, str]:
     """Return the names of columns that are called as contexts or candidates are elsewhere."""
 
     def holds_list(title: str) -> bool:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
-from mars_score.data.columns import RecordFile, check_titles
+from mars_score.data.columns import Records, check_titles
 from mars_score.errors import warn
 
 # Bytes of a row. A longer line is no row, and its values would take many times as much memory.
@@ -70,7 +70,7 @@ class Record(NamedTuple):
 # Files
 
 
-def read_rows(path: str | os.PathLike[str]) -> RecordFile:
+def read_rows(path: str | os.PathLike[str]) -> Records:
     """Read a whole file; formats and errors as for :func:`read_records`.
 
     Raises:
@@ -86,7 +86,7 @@ def read_rows(path: str | os.PathLike[str]) -> RecordFile:
     return _record_file(path, records)
 
 
-def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[RecordFile]:
+def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[Records]:
     """Yield ``size`` rows of a file at a time, or fewer large ones; formats as for :func:`read_records`."""
     chunk: list[Record] = []
     chunk_bytes = 0
@@ -100,9 +100,9 @@ def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[RecordFile]
         yield _record_file(path, chunk)
 
 
-def _record_file(path: str | os.PathLike[str], records: Sequence[Record]) -> RecordFile:
+def _record_file(path: str | os.PathLike[str], records: Sequence[Record]) -> Records:
     numbers, rows = [record.number for record in records], [record.values for record in records]
-    return RecordFile(os.fspath(path), rows, numbers, records[0].in_cells, records[0].is_unquoted)
+    return Records(os.fspath(path), rows, numbers, records[0].in_cells, records[0].is_unquoted)
 
 
 def _bytes_of(value: object) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mars_score.atomic import check_replaceable, keep_mode, naming, temporary_folder
-from mars_score.data.columns import RecordFile
+from mars_score.data.columns import Records
 from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import whole
 
@@ -274,7 +274,7 @@ class Writable:
         self._out, self._added = out, added
         self._trial = folder / "trial.jsonl" if out.lower().endswith(".parquet") else None
 
-    def check(self, file: RecordFile) -> None:
+    def check(self, file: Records) -> None:
         """Check the next rows.
 
         Raises:
