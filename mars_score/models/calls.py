@@ -172,9 +172,10 @@ class ModelCalls:
         """Return a setting's model in its wrapper, loaded when first needed."""
         is_object = isinstance(locate(getattr(self.models, name)), ReadyMade)
         with loading_lock:
-            # The prompt and the window of an encoder that is an object may have changed since the last call.
-            if name not in self._wrapped or (is_object and name == "encoder"):
+            if name not in self._wrapped:
                 self._wrapped[name] = self._wrap(name, shared_model(name, self.models, self.runtime))
+            elif is_object and name == "encoder":  # Its prompt and window may have changed since the last call.
+                self._wrapped[name] = self._wrap(name, self._wrapped[name].model)
             return self._wrapped[name]
 
     def _wrap(self, name: str, model: Any) -> Any:
