@@ -16,6 +16,7 @@ from mars_score.text import MARKS_AROUND, one_line, plain_words
 LABELS = ("contradicted", "unsupported", "")  # of a row, in the order of lists; "" where nothing was found
 _QUOTED = 100  # characters of a premise
 _LISTED = 4  # numbers and names that a line has; of more the others are counted
+_MOST_WORDS = 0.5  # share of a sentence's words from which all of it is said to be unsupported
 _SAME_SENTENCE = 0.5  # share of the words of two sentences that agree, from which one is compared with the other
 _WORD = re.compile(r"[^\s*_`]+")
 _GAP = r"[\s*_`]{1,20}"  # between words, also in Markdown
@@ -80,10 +81,11 @@ class Finding:
         return "" if self.verdict.probability is None else f" ({self.verdict.probability:.2f})"
 
     def _unsaid(self) -> str:
-        """Return the words that are not supported, in quotation marks, or else ``it`` and the probability."""
+        """Return the words that are not supported, in quotation marks; of most of a sentence ``it``."""
         words = [word for word in self.verdict.words if word not in self.absent]
-        phrases = _phrases(words, self.verdict.sentence)
-        return _some([f'"{phrase}"' for phrase in phrases]) if phrases else f"it{self._by()}"
+        if not words or len(words) > _MOST_WORDS * len(plain_words(self.verdict.sentence)):
+            return f"it{self._by()}"
+        return _some([f'"{phrase}"' for phrase in _phrases(words, self.verdict.sentence)])
 
     def with_number(self, length: int | None = _QUOTED) -> str:
         """Say what is wrong, and of a candidate with several sentences in which: ``sentence 2 contradicts ...``.

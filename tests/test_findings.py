@@ -59,6 +59,10 @@ def said(row=SUMMARY, **verdicts):
             ['sentence 2: 1970 is not in the context; the context does not say "Berg left"'],
         ),
         (
+            {"unsupported": (replace(LIKELY, probability=0.03, words=("Anna", "Berg", "left")),)},
+            ["sentence 2: the context does not say it (0.03)"],  # most of its words
+        ),
+        (
             {"contradicted": (replace(LIKELY, words=("left", "1970")),)},
             ['sentence 2 contradicts "She stayed." (left and 1970)'],
         ),

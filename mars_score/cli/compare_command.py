@@ -92,9 +92,7 @@ class _PlaceInFiles(Place):
         return self.files[column].line(row)
 
 
-def _rank(
-    args: argparse.Namespace, files: Mapping[str, Records], rows: Sequence[Sequence[Row]]
-) -> SystemRanking:
+def _rank(args: argparse.Namespace, files: Mapping[str, Records], rows: Sequence[Sequence[Row]]) -> SystemRanking:
     """Rank the systems by the files and rows of each, with the options of the command."""
     from mars_score.compare import rank_rows
     from mars_score.scorer import MarsScorer
