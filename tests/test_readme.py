@@ -235,7 +235,7 @@ def test_tables_of_the_nli_models_sum_up():
     shown = {name: table.splitlines()[2:] for name, table in made.items()}
     assert shown["rated"] == ["| one | 1/4 | 0/5 |", "| 2 others | 0/14 | 0/16 |", "| all | 1/18 | 0/21 |"]
     assert shown["ranks"] == ["| text | 1/4 | 2/4 | 3/12 |", "| summary | 0/4 | 2/4 | 3/12 |"]
-    assert shown["surface"][0] == "| 29 learned | 2/1856 | 0.010 | tag (text) 0.580 | 0.020 |"
+    assert shown["surface"][0] == "| 30 learned | 2/1920 | 0.010 | tag (text) 0.580 | 0.020 |"
     facts = ["| facts | 0.250 |  |  |  |", "| facts, twins | 0.500 |  |  |  |"]
     assert shown["context"] == [*facts, "| 2 of summedits (AUC) | 0.625 | 3/4 of 7 | 4/10 of 12 | 4/12 of 12 |"]
 
