@@ -19,7 +19,7 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,7 +118,6 @@ def main() -> None:
     options.add_argument("--smoothing", type=float, default=0.1, help="of labels (default: 0.1)")
     options.add_argument("--twins", type=float, default=0.5, help="weight of the loss of twins (default: 0.5)")
     options.add_argument("--words", type=float, default=1.0, help="weight of the loss of words (default: 1)")
-    options.add_argument("--full", action="store_true", help="let the tokens of a premise see its hypothesis")
     options.add_argument(
         "--save-every", type=int, default=200, help="steps between two checkpoints (default: 200)"
     )
@@ -231,8 +230,7 @@ def train(model: PrefixClassifier, tokenizer: Any, epochs: Sequence[list[Group]]
     items: list[list[Item]] = []
     for number, groups in enumerate(epochs):
         rng = random.Random(1000 * args.seed + number)
-        found = encoded(groups, tokenizer)
-        items += batches(list(one_by_one(found)) if args.full else found, args.batch_tokens, rng)
+        items += batches(encoded(groups, tokenizer), args.batch_tokens, rng)
     items = items[: args.steps]
     print(f"{len(items)} steps, {time.time() - started:.0f} s to prepare", flush=True)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -336,14 +334,6 @@ def _tokens(premise: list[int], parts: Sequence[Sequence[tuple[int, bool]]]) -> 
 def cut(tokens: list[tuple[int, bool]]) -> list[tuple[int, bool]]:
     """Leave the end of a long hypothesis out, but keep its last token, which ends a text."""
     return tokens if len(tokens) <= HYPOTHESIS_TOKENS else [*tokens[: HYPOTHESIS_TOKENS - 1], tokens[-1]]
-
-
-def one_by_one(items: Iterable[Item]) -> Iterator[Item]:
-    """Give each hypothesis a sequence of its own, so that the premise can see it; twins are parted."""
-    for group, tokens in items:
-        for number, text in enumerate(group.hypotheses):
-            part = Group(group.premise, (text,), (group.labels[number],))
-            yield part, Tokens(tokens.premise, [tokens.hypotheses[number]], [tokens.wrong[number]])
 
 
 def batches(items: list[Item], tokens: int, rng: random.Random) -> Iterator[list[Item]]:
