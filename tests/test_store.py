@@ -338,8 +338,11 @@ def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_proces
 @pytest.mark.parametrize("setting", FOLDERS)
 def test_a_folder_that_changes_is_read_anew_once_models_are_freed(named, folders, store, tmp_path, setting):
     folder = str(shutil.copytree(named[setting], tmp_path / "model"))
-    before = MarsScorer(**{**named, setting: folder}).score(*columns(ROWS))
-    shutil.copytree(folders[1] / FOLDERS[setting], folder, dirs_exist_ok=True)
+    scorer = MarsScorer(**{**named, setting: folder})
+    before = scorer.score(*columns(ROWS))
+    scorer.calls.load(KINDS[setting])
+    shutil.rmtree(folder)  # not written over: a loaded model may read its weights from the file
+    shutil.copytree(folders[1] / FOLDERS[setting], folder)
     with growth(store) as grown:
         assert MarsScorer(**{**named, setting: folder}).score(*columns(ROWS)) == before
     assert grown == {}
@@ -351,6 +354,13 @@ def test_a_folder_that_changes_is_read_anew_once_models_are_freed(named, folders
     assert after.signature != before.signature
     fresh = MarsScorer(**{**named, setting: folder}, store=False).score(*columns(ROWS))
     assert after.scores == pytest.approx(fresh.scores, abs=1e-5)
+    with growth(store) as grown:  # a scorer that used the model as it was
+        again = scorer.score(*columns(ROWS))
+        assert (again.scores, again.signature) == (after.scores, after.signature)
+        other = scorer.score(*(column[::-1] for column in columns(LONG)))
+    assert KINDS[setting] in grown
+    unstored = MarsScorer(**{**named, setting: folder}, store=False).score(*(one[::-1] for one in columns(LONG)))
+    assert other.scores == pytest.approx(unstored.scores, abs=1e-5)
     with growth(store) as grown:  # a twin of the model as it was
         assert MarsScorer(**named).score(*columns(ROWS)).scores == before.scores
     assert grown == {}

@@ -31,6 +31,13 @@ class _Call(NamedTuple):
     version: int
 
 
+class _Loaded(NamedTuple):
+    """A model in its wrapper, and the source that it was loaded from."""
+
+    source: Source
+    model: Any
+
+
 _CALLS = {
     "encodings": _Call("encoder", "encode", 5),
     "log_probabilities": _Call("language_model", "likelihood", 3),
@@ -51,7 +58,7 @@ class ModelCalls:
 
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
-        self._wrapped: dict[str, Any] = {}  # by setting
+        self._loaded: dict[str, _Loaded] = {}  # by setting
         self._memory: LastUsed[Any, Any] = LastUsed(_MEMORY_BYTES)
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
@@ -169,14 +176,18 @@ class ModelCalls:
         return source
 
     def _model(self, name: str) -> Any:
-        """Return a setting's model in its wrapper, loaded when first needed."""
-        is_object = isinstance(locate(getattr(self.models, name)), ReadyMade)
+        """Return a setting's model in its wrapper, loaded when first needed, or if its name stands for another."""
+        spec = getattr(self.models, name)
         with loading_lock:
-            if name not in self._wrapped:
-                self._wrapped[name] = self._wrap(name, shared_model(name, self.models, self.runtime))
-            elif is_object and name == "encoder":  # Its prompt and window may have changed since the last call.
-                self._wrapped[name] = self._wrap(name, self._wrapped[name].model)
-            return self._wrapped[name]
+            loaded = self._loaded.get(name)
+            if loaded is None or loaded.source != locate(spec):
+                model = self._wrap(name, shared_model(name, self.models, self.runtime))
+                loaded = _Loaded(locate(spec), model)  # Only loading tells the revision of a model of the Hub.
+            elif name == "encoder" and isinstance(loaded.source, ReadyMade):
+                # The prompt and the window of an object may have changed since the last call.
+                loaded = loaded._replace(model=self._wrap(name, loaded.model.model))
+            self._loaded[name] = loaded
+            return loaded.model
 
     def _wrap(self, name: str, model: Any) -> Any:
         if name == "encoder":

@@ -34,7 +34,7 @@ _loaded: dict[tuple[str, ...], Any] = {}
 def free_models() -> None:
     """Release all loaded models; a scorer that uses some keeps them until it is freed.
 
-    Where files of models have changed, new scorers use the new ones from then on.
+    Where files of models have changed, all scorers use the new ones from then on.
     """
     _loaded.clear()
     look_up_anew()
