@@ -8,6 +8,7 @@ import string
 import numpy as np
 import oracle_forms
 import pytest
+from peer_rows import REFERENCES, ROWS
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WordEmbeddings
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
@@ -28,17 +29,6 @@ from mars_score.rows import Row
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
 
-REFERENCES = (
-    "The baker opens her shop.",
-    "The children walk along the river. They stop on the bridge!",
-    "It will rain before noon",
-)
-ROWS = [
-    Row("The baker opens a shop in the morning.", REFERENCES[:1], "The harbour wakes early."),
-    Row("Children stop. Look at the boats on the river.", REFERENCES[1:], "The harbour wakes early."),
-    Row("rain", REFERENCES, ""),
-    Row("He forgot his ticket, and he would go back and find it.", REFERENCES[2:], "He was at the theatre. " * 20),
-]
 TOKEN_METRICS = ["bertscore", "moverscore", "sentence_mover"]
 
 

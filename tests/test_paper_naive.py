@@ -6,26 +6,14 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from peer_rows import REFERENCES, ROWS
 
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.meta.metrics.base import Models
 from mars_score.metrics.paper import PaperConfig, Template
-from mars_score.rows import Row
 from mars_score.variants import paper_variant
 from research.paper_naive import MaskedInfills, Naive
-
-REFERENCES = (
-    "The baker opens her shop.",
-    "The children walk along the river. They stop on the bridge!",
-    "It will rain before noon",
-)
-ROWS = [
-    Row("The baker opens a shop in the morning.", REFERENCES[:1], "The harbour wakes early."),
-    Row("Children stop. Look at the boats on the river.", REFERENCES[1:], "The harbour wakes early."),
-    Row("rain", REFERENCES, ""),
-    Row("He forgot his ticket, and he would go back and find it.", REFERENCES[2:], "He was at the theatre. " * 20),
-]
 
 
 def saved(model, tokenizer, folder):
