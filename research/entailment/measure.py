@@ -76,18 +76,14 @@ def main() -> None:
     """Classify and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="*", type=Path)
-    options.add_argument("--preset", default="mini")
-    options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
     options.add_argument("--by", choices=("context", "reference"), default="context", help="what the premises are")
     options.add_argument("--pairs", type=int, default=1000, help="of a file, the first of them (default: 1000)")
     options.add_argument("--rows", type=int, default=400, help="of a file of rated candidates (default: 400)")
     options.add_argument("--surface", action="store_true", help="measure changes of the surface, too")
     options.add_argument("--ranks", action="store_true", help="score minimal_pairs.jsonl by task, too")
-    options.add_argument("--store", default=None)
-    options.add_argument("--json", action="store_true")
-    add_record_option(options)
+    add_scorer_options(options)
     args = options.parse_args()
-    scorer = MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
+    scorer = make_scorer(args)
     figures: dict[str, dict[str, Any]] = {}
     for path in args.files:
         if is_rated(path):
@@ -107,6 +103,20 @@ def main() -> None:
         print(json.dumps({"preset": args.preset, "figures": figures}, indent=1))
         return
     print("\n\n".join(tables({args.preset: figures}).values()))
+
+
+def add_scorer_options(options: argparse.ArgumentParser) -> None:
+    """Add the options of :func:`make_scorer`, and where the figures go."""
+    options.add_argument("--preset", default="mini")
+    options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
+    options.add_argument("--store", default=None)
+    options.add_argument("--json", action="store_true")
+    add_record_option(options)
+
+
+def make_scorer(args: argparse.Namespace) -> MarsScorer:
+    """Make the scorer whose judgements are measured."""
+    return MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
 
 
 def is_rated(path: Path) -> bool:

@@ -233,10 +233,10 @@ def train(model: PrefixClassifier, tokenizer: Any, epochs: Sequence[list[Group]]
         items += batches(encoded(groups, tokenizer), args.batch_tokens, rng)
     items = items[: args.steps]
     print(f"{len(items)} steps, {time.time() - started:.0f} s to prepare", flush=True)
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    assert model.words is not None
-    new = list(model.words.parameters())  # They start from nothing, so they learn faster.
-    others = [parameter for parameter in parameters if all(parameter is not one for one in new)]
+    learning = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    parameters = list(learning.values())
+    new = [one for name, one in learning.items() if name.startswith("words.")]
+    others = [one for name, one in learning.items() if not name.startswith("words.")]
     rates = [{"params": others}, {"params": new, "lr": 5 * args.learning_rate}]
     optimizer = torch.optim.AdamW(rates, lr=args.learning_rate, weight_decay=0.01, fused=on_gpu)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, len(items)))

@@ -22,9 +22,9 @@ from mars_score.rows import Row
 from mars_score.text import plain_words
 from research.entailment.form_groups import context_of, read_forms, statements_of_form
 from research.entailment.marks import unmarked, with_marks, wrong_spans
-from research.entailment.measure import MINIMAL_PAIRS
+from research.entailment.measure import MINIMAL_PAIRS, add_scorer_options, make_scorer
 from research.entailment.pairs import Group, read_rows
-from research.results import add_record_option, markdown, record
+from research.results import markdown, record
 
 
 class Case(NamedTuple):
@@ -39,14 +39,9 @@ def main() -> None:
     """Score and print a table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("forms", nargs="+", type=Path)
-    options.add_argument("--preset", default="mini")
-    options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
-    options.add_argument("--store", default=None)
-    options.add_argument("--json", action="store_true")
-    add_record_option(options)
+    add_scorer_options(options)
     args = options.parse_args()
-    scorer = MarsScorer(args.preset, variant="fast", dtype=args.dtype, store=args.store or False)
-    figures = measure([*minimal_cases(), *form_cases(args.forms)], scorer)
+    figures = measure([*minimal_cases(), *form_cases(args.forms)], make_scorer(args))
     if args.record:
         for kind, counts in figures.items():
             record(f"entailment.{args.preset}.words.{kind}", counts)
