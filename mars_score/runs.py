@@ -136,11 +136,7 @@ class InputFile:
     def _chunk(self, file: Records, readings: Readings) -> Chunk:
         if self._present is None:
             self._present = self.columns.found_in(file)
-        file = self._present.parse_cells(file, self._kinds)
-        if self._present.prediction is None:
-            return Chunk(file, self._present.examples(file, task=self._task, readings=readings))
-        file = file.one_value_each(self._present.prediction)
-        return Chunk(file, self._present.rows(file, task=self._task, readings=readings))
+        return Chunk(*self._present.checked(file, self._kinds, task=self._task, readings=readings))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:

@@ -447,8 +447,8 @@ class _TableReader:
         try:
             found = self._columns.found_in(source)
             self._scorer.check_inputs(has_references=bool(found.reference), has_samples=bool(found.samples))
-            file = found.parse_cells(found.read(source), self._kinds).one_value_each(str(found.prediction))
-            return found.rows(file, task=task, readings=self.readings), file.numbers
+            file, rows = found.checked(found.read(source), self._kinds, task=task, readings=self.readings)
+            return rows, file.numbers
         except ColumnError as error:
             named = ", ".join(f"{holds!r}: ..." for holds in error.holds)
             alone = " (None: score without references)" * ("reference" in error.holds)

@@ -300,6 +300,26 @@ class Columns:
         """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
         return check_examples(**self._values(file, task, readings or Readings()), task=task)
 
+    def checked(
+        self, file: Records, kinds: CellKinds, *, task: str | None, readings: Readings
+    ) -> tuple[Records, list[Any]]:
+        """Return the rows of a file with one candidate each: as they are, and checked.
+
+        Args:
+            file: a file, or some rows of it, in which the columns were found (:meth:`found_in`).
+            kinds: of the cells of the rows before these.
+            task: as for :meth:`rows`.
+            readings: counts what was read.
+
+        Raises:
+            TypeError, ValueError: as for :meth:`rows`.
+        """
+        file = self.parse_cells(file, kinds)
+        if self.prediction is None:
+            return file, self.examples(file, task=task, readings=readings)
+        file = file.one_value_each(self.prediction)
+        return file, self.rows(file, task=task, readings=readings)
+
     def _values(self, file: Records, task: str | None, readings: Readings) -> dict[str, Any]:
         """Return the arguments of :func:`check_rows`."""
         file = self.parse_cells(file)

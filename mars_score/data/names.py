@@ -9,7 +9,7 @@ from mars_score.errors import ColumnError
 Title = TypeVar("Title")  # of a column or field; most are strings
 
 _QUESTIONS = ("question", "userinput", "query", "input")  # the first that is there is taken
-_CANDIDATES = ("candidate", "candidates")
+_CANDIDATES = ("candidate", "candidates")  # spelt so: files of ratings
 _CHATS = ("messages", "conversation", "conversations")
 _WHOSE = "(retrieved|retrieval|source|reference|relevant|supporting|gold)?"
 _PASSAGES = re.compile(
