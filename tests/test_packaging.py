@@ -201,7 +201,7 @@ def test_the_space_ranks_its_examples_with_nothing_but_its_requirements(tmp_path
         client = Client(address, verbose=False)
         for example in read_examples(ROOT / "examples" / "space.json"):
             asked = example.question
-            texts = asked.context, list(asked.references), list(asked.candidates), {"task": asked.task}
+            texts = asked.row_context, list(asked.references), list(asked.candidates), {"task": asked.task}
             answer = client.predict(*texts, api_name="/score")
             scores = {one["candidate"]: one["mars"] for one in answer["ranking"]}
             assert example.is_right([scores[text] for text in asked.candidates]) != example.fails, example.title

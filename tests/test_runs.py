@@ -511,6 +511,28 @@ def test_what_a_stopped_process_leaves(models, tmp_path, number, status):
     assert not list(texts.glob("mars-*"))
 
 
+IGNORED = """
+import os, sys, time
+from mars_score import cli
+class Freed:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+def run(args):
+    Freed()
+    time.sleep(60)
+cli.parse = lambda argv: type("Args", (), {{"run": staticmethod(run)}})
+sys.exit(cli.main([]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_that_python_ignores_is_sent_again(number, status):
+    """As one that comes while a destructor runs, whose exceptions are printed and ignored."""
+    done = subprocess.run([sys.executable, "-c", IGNORED.format(number=int(number))], cwd=ROOT, timeout=50)
+    assert done.returncode == status
+
+
 @pytest.mark.parametrize("noticed", [True, False], ids=["before more rows are sent", "when results are awaited"])
 def test_a_killed_worker_is_named(noticed):
     before = set(threading.enumerate())

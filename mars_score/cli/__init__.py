@@ -122,6 +122,8 @@ def _stop_cleanly() -> None:
     """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that its temporary folders are removed."""
     if threading.current_thread() is not threading.main_thread():
         return
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _send_again
     signal.signal(signal.SIGTERM, _exit)
     hang_up = getattr(signal, "SIGHUP", None)
     if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:  # nohup ignores it.
@@ -130,6 +132,18 @@ def _stop_cleanly() -> None:
 
 def _exit(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
+
+
+def _send_again(ignored: Any) -> None:
+    """Send a signal again whose exception Python ignored, as it came while a destructor or a callback ran."""
+    stop = ignored.exc_value
+    if not isinstance(stop, SystemExit | KeyboardInterrupt):
+        sys.__unraisablehook__(ignored)
+        return
+    number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else int(stop.code or 0) - 128
+    again = threading.Timer(0.01, os.kill, (os.getpid(), number))  # Sent at once, it would be ignored again.
+    again.daemon = True
+    again.start()
 
 
 def _fail(message: str, code: int) -> int:
