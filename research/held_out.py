@@ -1,29 +1,71 @@
-"""Agreement on held-out sets and groups of sets, which neither the models nor the constants had seen.
+"""Agreement with human ratings on sets that neither the models nor the constants have seen.
 
-    python -m research.held_out
+    python -m research.held_out                     # prints the table of README, from research/results.json
+    python -m research.held_out FOLDER --record     # measures FOLDER/*.jsonl anew, with both presets
 
-Prints the table of README from research/results.json. Someone else than who chose models and constants measured
-the figures, with the formula of commit 2989ff8. It is today's but for what the NLI model says, which has been
-replaced since; so the columns are without it.
+Scores every candidate by ``plus``, ``fast`` and BERTScore with the same encoder, as they are installed. The
+figures are Pearson's r over the candidates of a set. A set is measured once, when models and constants are chosen.
 """
 
-from collections.abc import Mapping
+import argparse
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from research.results import markdown, read
+import numpy as np
 
-COLUMNS = ("plus", "fast", "BERTScore F1")
+from mars_score.meta.metrics import make_metric
+from mars_score.meta.metrics.base import Models
+from mars_score.meta.sets import RatedSet
+from research import results
+from research.agreement import pearson, scored
+from research.sets import read_sets
+
+PRESETS = ("mini", "medium")
+COLUMNS = {"plus": "mars_plus", "fast": "mars_fast", "BERTScore F1": "bertscore"}  # names as of mars meta
 
 
 def main() -> None:
-    """Print the table."""
-    print(tables(read()["held_out"])["sets"])
+    """Print the table, of a folder's sets after they were measured."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("folder", nargs="?", type=Path, help="of files of rated candidates, as for mars meta")
+    options.add_argument("--preset", choices=PRESETS, help="measure one preset (default: both)")
+    results.add_record_option(options)
+    args = options.parse_args()
+    figures = results.read()["held_out"]
+    if args.folder:
+        sets = read_sets(sorted(args.folder.glob("*.jsonl")))
+        measured = {preset: measure(sets, preset) for preset in ([args.preset] if args.preset else PRESETS)}
+        figures = {**figures, **measured, "commit": commit()}
+        if args.record:
+            results.record("held_out", figures)
+    print(tables(figures)["sets"])
+    print(f"\nMeasured at commit {figures['commit']}.")
+
+
+def measure(sets: Sequence[RatedSet], preset: str) -> dict[str, dict[str, float]]:
+    """Return Pearson's r of each metric on each set."""
+    models = Models(preset=preset)
+    metrics = {column: make_metric(name, models) for column, name in COLUMNS.items()}
+    return {
+        one.name: {
+            column: pearson(scored(metric, one.rows), np.array(one.ratings)) for column, metric in metrics.items()
+        }
+        for one in sets
+    }
+
+
+def commit() -> str:
+    """Return the commit that is measured."""
+    done = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def tables(recorded: Mapping[str, Any]) -> dict[str, str]:
     """Write Pearson's r by set, with the presets side by side, and the means over the sets of each preset."""
-    sets = {preset: recorded[preset] for preset in ("mini", "medium")}
+    sets = {preset: recorded[preset] for preset in PRESETS}
     rows = [["held-out set", *(f"{column}, `{preset}`" for preset in sets for column in COLUMNS)]]
     for name in dict.fromkeys(name for of_preset in sets.values() for name in of_preset):
         rows.append([name, *(cell for of_preset in sets.values() for cell in _cells(of_preset.get(name)))])
@@ -32,9 +74,9 @@ def tables(recorded: Mapping[str, Any]) -> dict[str, str]:
         for of_preset in sets.values()
         for column in COLUMNS
     ]
-    counts = " and ".join(str(len(of_preset)) for of_preset in sets.values())
-    rows.append([f"mean of {counts} sets", *means])
-    return {"sets": markdown(rows)}
+    counts = dict.fromkeys(str(len(of_preset)) for of_preset in sets.values())
+    rows.append([f"mean of {' and '.join(counts)} sets", *means])
+    return {"sets": results.markdown(rows)}
 
 
 def _cells(values: Mapping[str, float] | None) -> list[str]:
