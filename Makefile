@@ -50,8 +50,8 @@ recipes:
 	$(PYTHON) -m venv --clear .recipes
 	.recipes/bin/pip install --quiet --no-deps --require-hashes -r requirements-mini.txt
 	.recipes/bin/pip install --quiet deepeval==4.3.1
-	.recipes/bin/pip install --quiet -e '.[mini,dev]' -r tests/harnesses.txt
-	OMP_NUM_THREADS=1 .recipes/bin/python -m pytest tests/test_recipes.py tests/test_harnesses.py $(ARGS)
+	.recipes/bin/pip install --quiet -e '.[mini,dev]' -r tests/integrations/harnesses.txt
+	OMP_NUM_THREADS=1 .recipes/bin/python -m pytest tests/docs/test_recipes.py tests/integrations/test_harnesses.py $(ARGS)
 
 # For a machine without other load: there it is a quarter faster if threads spin for a moment before they sleep.
 bench: install

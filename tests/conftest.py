@@ -4,11 +4,13 @@ Fixtures import tiny_models, since its libraries take seconds, and pytest-xdist 
 the workers.
 """
 
+from tests import environment  # first: it sets what the libraries below read
+
+# isort: split
 import copy
 import gc
 from pathlib import Path
 
-import environment
 import pytest
 from filelock import FileLock
 
@@ -40,7 +42,7 @@ def own_store(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def nli():
     """``(model, tokenizer)`` of an NLI model that finds everything a little contradictory, and nothing very."""
-    import tiny_models
+    from tests import tiny_models
 
     return tiny_models.tiny_nli()
 
@@ -92,7 +94,7 @@ def store_with_mini(own_store, converted, tmp_path):
 @pytest.fixture(scope="session")
 def gpt2():
     """``(model, tokenizer)``, float64."""
-    import tiny_models
+    from tests import tiny_models
 
     return tiny_models.tiny_gpt2(seed=1)
 
@@ -100,7 +102,7 @@ def gpt2():
 @pytest.fixture(scope="session")
 def llama():
     """``(model, tokenizer)``, float64."""
-    import tiny_models
+    from tests import tiny_models
 
     return tiny_models.tiny_llama(seed=2)
 
@@ -114,7 +116,7 @@ def causal(request):
 @pytest.fixture(scope="session")
 def encoder():
     """A ``SentenceTransformer``, float64."""
-    import tiny_models
+    from tests import tiny_models
 
     return tiny_models.tiny_encoder(seed=4)
 
@@ -154,7 +156,7 @@ def tiny_mini(tiny_preset, gpt2):
 @pytest.fixture
 def word_models(monkeypatch):
     """Preset "mini" has the models of tests/word_recall.py, whose settings tests name; the calls of the scorer."""
-    import word_recall
+    from tests import word_recall
 
     return word_recall.install_models(monkeypatch)
 

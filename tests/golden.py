@@ -23,7 +23,11 @@ def compute(rows, variant):
     """The scores of the rows in one call, over whose references ``paper`` counts IDF."""
     columns = ([row[name] for row in rows] for name in ("prediction", "references", "context", "task"))
     candidates, references, contexts, tasks = columns
-    return MarsScorer("mini", variant=variant, dtype="float32").score(candidates, references, contexts, tasks=tasks).scores
+    return (
+        MarsScorer("mini", variant=variant, dtype="float32")
+        .score(candidates, references, contexts, tasks=tasks)
+        .scores
+    )
 
 
 def main():

@@ -7,11 +7,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import jsonl
 import pytest
-import tiny_models
 import torch
-from belief import ALL, believe
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import common, rates, stages
@@ -23,6 +20,8 @@ from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS, Row
 from research import forms, samples, sets
+from tests import jsonl, tiny_models
+from tests.belief import ALL, believe
 
 
 @pytest.mark.parametrize("build", [tiny_models.tiny_gpt2, tiny_models.tiny_llama])

@@ -3,16 +3,16 @@
 import json
 import re
 
-import jsonl
 import numpy as np
 import pytest
-from word_recall import OPTIONS, SETTINGS
 
 from mars_score.compare import rank_systems
 from mars_score.errors import Notice
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scorer import MarsScorer
 from mars_score.stats.resampling import holm, mean_interval, mean_p
+from tests import jsonl
+from tests.word_recall import OPTIONS, SETTINGS
 
 REFERENCES = ["a b", ["x y", "c z"], "d", "e f"]
 CONTEXTS = ["first", ["second", "part"], "", "fourth"]

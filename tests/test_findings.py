@@ -5,10 +5,7 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
-import jsonl
 import pytest
-import word_recall
-from result_rows import read
 
 import mars_score
 from mars_score.cli.gates import add_gate_options, make_gates
@@ -19,6 +16,8 @@ from mars_score.results import MarsResult
 from mars_score.rows import Row, RowScore, Verdict
 from mars_score.run_summary import SHOWN, Summary
 from mars_score.scorer import MarsScorer
+from tests import jsonl, word_recall
+from tests.result_rows import read
 
 ONE, TWO = "Tickets cost 25 dollars in Rome.", "Anna Berg left in 1970."
 SUMMARY = Row(f"{ONE} {TWO}", (), "The context.", (), "summary")

@@ -14,8 +14,6 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
-import word_recall
-from belief import believe
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -27,6 +25,8 @@ from mars_score.errors import MarsWarning
 from mars_score.runs import ADDED as ADDED_COLUMNS
 from mars_score.scorer import MarsScorer
 from mars_score.text import is_blank, normalise
+from tests import word_recall
+from tests.belief import believe
 
 
 def cases(quick, full):

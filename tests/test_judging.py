@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from word_recall import SETTINGS
 
 import mars_score
 from mars_score.models import loading
 from mars_score.rows import Verdict
 from mars_score.scorer import MarsScorer
+from tests.word_recall import SETTINGS
 
 REFERENCE = "The road is busy"
 CONTEXT = "They need a bridge."

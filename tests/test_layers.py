@@ -3,13 +3,12 @@
 import ast
 import re
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
 from docs import tree
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mars_score"
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

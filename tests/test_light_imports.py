@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mars_score.cache import ResultStore, digest
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 METRICS = ("lexical", "baselines")
 CASES = {  # code -> what it must not import
     "import mars_score; mars_score.MarsScorer('mini')": "torch transformers spacy sentence_transformers evaluate",

@@ -13,7 +13,6 @@ from pathlib import Path
 import dill
 import evaluate
 import pytest
-from word_recall import SETTINGS
 
 import mars_metric
 from mars_metric import Mars
@@ -21,6 +20,7 @@ from mars_score.errors import Notice
 from mars_score.models.loading import free_models
 from mars_score.scorer import MarsScorer
 from mars_score.text import normalise
+from tests.word_recall import SETTINGS
 
 ROOT = Path(mars_metric.__file__).parent
 ROWS = {
@@ -215,7 +215,7 @@ except TypeError as error:
     assert done.stdout == "unknown setting 'presett'; did you mean 'preset'?\n", done.stderr
 
 
-# Bad input: refused before any model loads (see tests/test_bad_rows.py)
+# Bad input: refused before any model loads (see tests/data/test_bad_rows.py)
 
 
 @pytest.mark.parametrize("method", ["compute", "add_batch"])

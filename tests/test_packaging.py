@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import distribution, distributions
-from pathlib import Path
 
 import pytest
 import yaml
@@ -19,8 +18,8 @@ from mars_score.models.locating import locate
 from mars_score.models.packages import KNOWN, Package, SplitPackages
 from mars_score.presets import PRESETS
 from space.questions import read_examples
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean as mean
 
-import jsonl
 import numpy as np
 import pytest
 
@@ -18,6 +17,7 @@ from mars_score.settings import resolve_settings
 from mars_score.signature import make_signature
 from research import percentiles as script
 from research.sets import read_sets
+from tests import jsonl
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 RATINGS = [[0.1, 0.0, 0.2], [0.5, 0.4, 0.6], [0.9, 0.8, 1.0]]

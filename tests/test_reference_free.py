@@ -1,9 +1,8 @@
-"""Candidates without references wherever rows come in; tests/test_forms.py has their scores."""
+"""Candidates without references wherever rows come in; tests/variants/test_scores.py has their scores."""
 
 import json
 from types import SimpleNamespace
 
-import jsonl
 import numpy as np
 import pytest
 
@@ -11,6 +10,7 @@ from mars_metric import Mars
 from mars_score import MarsScorer
 from mars_score.compare import rank_systems
 from mars_score.integrations.trainer import compute_metrics
+from tests import jsonl
 
 ROWS = [  # candidate, context
     ("She took a train.", "Her old car broke down."),

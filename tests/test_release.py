@@ -3,16 +3,14 @@
 import re
 import runpy
 import tomllib
-from pathlib import Path
 
-import golden
 import pytest
 import yaml
 
 from mars_score import __version__
 from mars_score.settings import CONFIGS
+from tests import ROOT, golden
 
-ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # For other CPUs and numbers of threads, whose sums in another order move a number of a vector to the next float16,
 # by 1e-3 of it at most. Not measured; an infill of "paper" may differ where words are equally probable.

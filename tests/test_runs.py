@@ -19,9 +19,6 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-import tiny_models
-import word_recall
-from jsonl import read, write
 from pyarrow import parquet
 
 from mars_score import MarsScorer
@@ -36,8 +33,9 @@ from mars_score.results import FOUND
 from mars_score.rows import Row
 from mars_score.runs import ADDED, RowAction
 from mars_score.workers import in_processes, worker_of
+from tests import ROOT, tiny_models, word_recall
+from tests.jsonl import read, write
 
-ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
 WORDS = tiny_models.TEXT.split()
 

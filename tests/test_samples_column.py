@@ -3,11 +3,9 @@
 import json
 from types import SimpleNamespace
 
-import jsonl
 import numpy as np
 import pandas as pd
 import pytest
-import tiny_models
 
 import mars_metric
 import mars_score
@@ -15,6 +13,7 @@ from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.compare import rank_systems
 from mars_score.integrations.trainer import compute_metrics
+from tests import jsonl, tiny_models
 
 CANDIDATES = ["She took a train.", "They won it again!", "No one came.", "It was late."]
 REFERENCES = ["She called a friend and waited.", "They did not win.", "Nobody came.", "It was very late."]

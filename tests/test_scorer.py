@@ -1,4 +1,4 @@
-"""What MarsScorer does with odd input, settings and models; its results. Scores: tests/test_forms.py."""
+"""What MarsScorer does with odd input, settings and models; its results. Scores: tests/variants/test_scores.py."""
 
 import gc
 import json
@@ -13,11 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import setting_values
-import tiny_models
 import torch
-from belief import believe
-from jsonl import columns
 from transformers import EvalPrediction
 
 import mars_metric
@@ -33,6 +29,9 @@ from mars_score.scorer import MarsScorer
 from mars_score.settings import CONFIGS, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.variants import plus_variant
+from tests import setting_values, tiny_models
+from tests.belief import believe
+from tests.jsonl import columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 # (candidate, references, context)

@@ -8,11 +8,8 @@ import re
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
-import jsonl
 import pytest
-import tiny_models
 import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
@@ -22,8 +19,8 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.models.loading import load_model
 from mars_score.models.packages import made_once
 from mars_score.models.running import Runtime
+from tests import ROOT, jsonl, tiny_models
 
-ROOT = Path(__file__).parent.parent
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
 
 
@@ -195,7 +192,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
 def test_a_report_shows_hostile_names_and_texts_as_text(tmp_path):
-    from test_meta_items import row
+    from tests.meta.test_sets import row
 
     rows = [row(number) for number in range(12)]
     for values in rows:

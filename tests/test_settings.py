@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from setting_values import GENERAL, PAPER, PLUS
 
 from mars_score.options import options_of
 from mars_score.presets import DEFAULT_PRESETS, PRESETS
 from mars_score.settings import CONFIGS, GROUPS, SETTING_NAMES, resolve_settings
+from tests.setting_values import GENERAL, PAPER, PLUS
 
 OPTIONS = {option.name: option for config in GROUPS.values() for option in options_of(config)}
 

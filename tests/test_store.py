@@ -9,12 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import huggingface_hub
-import jsonl
 import pytest
-import tiny_models
 import torch
-from jsonl import columns
-from setting_values import PAPER, PLUS
 
 from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
@@ -23,8 +19,10 @@ from mars_score.models.locating import locate
 from mars_score.models.running import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
+from tests import ROOT, jsonl, tiny_models
+from tests.jsonl import columns
+from tests.setting_values import PAPER, PLUS
 
-ROOT = Path(__file__).parent.parent
 CORPUS = ["She called a friend.", "A truck took her home.", "The library closed early.", "They won."]
 # (candidate, references, context)
 ROWS = [
@@ -158,7 +156,7 @@ CASES = [
 
 def test_every_setting_is_in_the_table():
     tried = {name for _, changes, _ in CASES for name in changes}
-    # A learned head computes with what is stored: tests/test_learning.py.
+    # A learned head computes with what is stored: tests/test_heads.py.
     assert tried == {*SETTING_NAMES, "batch_size", "progress"} - {"learned"}
     assert set(RESCORED) < set(PLUS)
     assert set(PAPER) < tried

@@ -4,12 +4,8 @@ import copy
 import json
 
 import evaluate
-import jsonl
-import oracle
 import pytest
-import tiny_models
 import torch
-from oracle_infilling import PlainInfiller
 from transformers import AutoTokenizer
 
 import mars_metric
@@ -17,6 +13,8 @@ from mars_score import MarsScorer
 from mars_score.errors import Notice
 from mars_score.models.tagger import Tagger
 from mars_score.presets import PRESETS
+from tests import jsonl, oracle, tiny_models
+from tests.oracle_infilling import PlainInfiller
 
 CONTEXT = "The old harbour town wakes early in the summer."
 ROWS = [

@@ -1,9 +1,8 @@
 """MARS that is easily computed by hand: the share of a reference's words in a candidate, by a tiny encoder."""
 
-import tiny_models
-
 from mars_score import presets
 from mars_score.scorer import MarsScorer
+from tests import tiny_models
 
 # Settings of a scorer that computes the token recall alone.
 SETTINGS = {

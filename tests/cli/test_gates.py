@@ -1,0 +1,234 @@
+"""Gates for builds: ``mars score --fail-under`` and the others, alone and together."""
+
+import argparse
+import itertools
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from mars_score.cli.baseline import Baseline
+from mars_score.cli.gates import add_gate_options, make_gates
+from mars_score.rows import Row, RowScore, Verdict
+from mars_score.variants import plus_variant
+from tests import jsonl, word_recall
+from tests.result_rows import read
+
+ROWS = [
+    {"prediction": "a b", "reference": "a b", "context": "first"},
+    {"prediction": "c\nq\x1b[2J\x07", "reference": "c d", "context": "second"},
+    {"prediction": " ", "reference": "d", "context": "third"},
+]
+# They score 1, 0.5 and 0.
+
+
+@pytest.fixture
+def score(tmp_path, word_models, run):
+    """Runs ``mars score`` over the rows; returns exit code, standard output, standard error."""
+
+    def run_command(*options, rows=ROWS):
+        return run("score", jsonl.write(tmp_path / "rows.jsonl", rows), *word_recall.OPTIONS, *options)
+
+    return run_command
+
+
+def test_a_build_that_passes(score):
+    for options in (("--fail-under", 0.49), ("--fail-under", 0.1, "--fail-rows-under", 0)):
+        code, out, err = score(*options)
+        assert (code, err) == (0, "")
+        assert out.startswith("MARS 0.5000")
+
+
+def test_a_build_that_fails(score, tmp_path):
+    code, out, err = score("--fail-under", 0.51, "--fail-rows-under", 0.6, "--out", tmp_path / "scores.jsonl")
+    assert code == 3
+    assert out.startswith("MARS 0.5000")
+    assert err.splitlines() == [
+        "mars: the mean score 0.5000 is below 0.51",
+        "mars: 2 scores are below 0.6:",
+        "mars:   line 3: 0.0000  ",
+        "mars:   line 2: 0.5000  c q [2J",  # nothing that a terminal obeys
+    ]
+    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 3  # written all the same
+    code, out, _ = score("--fail-under", 0.51, "--json")
+    assert (code, len(json.loads(out)["scores"])) == (3, 3)
+
+
+def test_a_score_that_is_no_number_passes_no_gate(score, monkeypatch):
+    """It is refused where it enters; if one comes through nevertheless, it is below every threshold."""
+    plus, from_dict = plus_variant.plus, RowScore.from_dict
+    with monkeypatch.context() as patch:
+        patch.setattr(plus_variant, "plus", lambda *args: [replace(term, value=math.nan) for term in plus(*args)])
+        code, out, err = score("--fail-under", 0.1)
+    assert (code, out) == (2, "")
+    assert "the score of 'a b' is nan, no finite number" in err
+    monkeypatch.setattr(RowScore, "from_dict", lambda *args: replace(from_dict(*args), score=math.nan))
+    for options in (("--fail-under", -9), ("--fail-rows-under", -9)):
+        assert score(*options)[0] == 3
+
+
+def test_the_lowest_of_many_rows_are_shown(score):
+    code, _, err = score("--fail-rows-under", 0.6, rows=ROWS[1:2] * 300)
+    assert code == 3
+    assert err.splitlines()[0] == "mars: 300 scores are below 0.6; the 20 lowest are:"
+    assert len(err.splitlines()) == 21
+
+
+@pytest.mark.parametrize("option", ["--fail-under", "--fail-rows-under"])
+@pytest.mark.parametrize("value", ["nan", "x"])
+def test_thresholds_that_are_no_numbers(failing, option, value):
+    assert f"{option}: must be a finite number, got '{value}'" in failing("score", "rows.jsonl", option, value)
+
+
+# Rows that cannot be checked, and all gates together
+
+VERDICT = Verdict("a b", 0.95, "b a", "reference")
+LACKING = Verdict("a b", None, "", "context", ("a",))
+REASONS = {
+    "dialogue": ("1 dialogue", "2 dialogues"),
+    "record": ("1 record", "2 records"),
+    "blank candidate": ("1 blank candidate", "2 blank candidates"),
+    "no reference": (
+        "1 row without references; --preset medium --task summary can judge candidates by their contexts alone",
+        "2 rows without references; --preset medium --task summary can judge candidates by their contexts alone",
+    ),
+    "no context": ("1 summary without a context", "2 summaries without a context"),
+    "not judged by this NLI model": tuple(
+        f"{rows} not judged by this NLI model; the NLI models of --preset mini and medium can judge English rows"
+        for rows in ("1 row", "2 rows")
+    ),
+    "not English": ("1 row that is not English", "2 rows that are not English"),
+    "far from its references": ("1 row far from its references", "2 rows far from their references"),
+    "this preset cannot judge summaries by their context": (
+        "1 summary that this preset cannot judge by its context; --preset medium can judge these summaries",
+        "2 summaries that this preset cannot judge by their context; --preset medium can judge these summaries",
+    ),
+    "nothing is stated": ("1 row that states nothing", "2 rows that state nothing"),
+    "unread for once": ("1 row unread for once", "2 rows unread for once"),
+}
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Lets the rows of a run be contradicted, or unchecked for a reason, one after the other."""
+
+    def let(*findings):
+        from_dict, turn = RowScore.from_dict, itertools.cycle(findings)
+
+        def changed(*arguments):
+            finding = next(turn)
+            changes = {"contradicted": (VERDICT,), "unsupported": (LACKING,)}
+            changes = {finding: changes[finding]} if finding in changes else {}
+            return replace(from_dict(*arguments), unchecked="" if changes else finding, **changes)
+
+        monkeypatch.setattr(RowScore, "from_dict", changed)
+
+    return let
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_reasons_that_apply_are_counted(score, found, reason):
+    one, two = REASONS[reason]
+    found(reason, "", "")
+    assert f"mars: 1 of 3 rows cannot be checked for contradictions: {one}\n" in score("--fail-contradicted")[2]
+    found(reason, "", reason)
+    code, _, error = score("--fail-contradicted")
+    assert (code, f"mars: 2 of 3 rows cannot be checked for contradictions: {two}\n" in error) == (0, True)
+
+
+def test_reasons_stand_by_their_number(score, found):
+    found("record", "dialogue", "dialogue")
+    expected = "no row can be checked for contradictions: 2 dialogues, 1 record"
+    code, out, error = score()
+    assert (code, error) == (0, "")
+    assert f"notice: {expected}\n" in out
+    assert expected in json.loads(score("--json")[1])["notices"]
+    code, _, error = score("--fail-contradicted")
+    assert (code, error) == (0, f"mars: {expected}\n")
+    code, _, error = score("--fail-unchecked")
+    assert (code, error) == (3, f"mars: {expected}\n")
+
+
+def test_without_a_gate_only_a_run_without_any_checked_row_is_told_of(score, found):
+    found("dialogue", "dialogue", "")
+    assert "checked" not in score()[1]
+    found("")
+    assert "checked" not in score()[1]
+
+
+def test_what_can_check_a_row_is_told_once(score, found):
+    found("dialogue", "this preset cannot judge summaries by their context", "")
+    expected = (
+        "2 of 3 rows cannot be checked for contradictions: 1 dialogue, "
+        "1 summary that this preset cannot judge by its context; --preset medium can judge these summaries"
+    )
+    assert score()[1:] == (score()[1], "")
+    assert score()[1].count(f"notice: {expected}\n") == 1
+    for gates in (["--fail-contradicted"], ["--fail-unchecked"], ["--fail-contradicted", "--fail-unchecked"]):
+        _, out, error = score(*gates)
+        assert "checked" not in out
+        assert error == f"mars: {expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("unchecked", "share", "code"),
+    [(0, None, 0), (1, None, 3), (1, 0.3, 3), (1, 0.34, 0), (2, 0.5, 3), (2, 0.67, 0), (3, 0.99, 3)],
+)
+def test_a_share_of_unchecked_rows_fails(score, found, unchecked, share, code):
+    found(*["dialogue"] * unchecked, *[""] * (3 - unchecked))
+    got, _, error = score(*(["--fail-unchecked"] if share is None else ["--fail-unchecked", share]))
+    assert got == code
+    assert error.count("checked for contradictions") == (unchecked > 0)
+
+
+GATES = {  # options with which the gate fails, and with which it passes; the rows score 1, 0.5 and 0
+    "--fail-under": (0.51, 0.49),
+    "--fail-rows-under": (0.1, -0.1),
+    "--fail-contradicted": (0.3, 0.34),
+    "--fail-unsupported": (0.3, 0.34),
+    "--fail-unchecked": (0.3, 0.34),
+    "--fail-under-baseline": (0.6, 0.5),  # the mean of the baseline
+}
+
+
+@pytest.mark.parametrize("gates", list(itertools.product([None, 0, 1], repeat=len(GATES))))
+def test_the_status_is_3_if_any_gate_fails(gates):
+    """Of all combinations of gates that are not there, fail, or pass."""
+    rows = [
+        RowScore(1.0, contradicted=(VERDICT,)),
+        RowScore(0.5, unsupported=(LACKING,)),
+        RowScore(0.0, unchecked="blank candidate"),
+    ]
+    parser = argparse.ArgumentParser()
+    add_gate_options(parser)
+    options, baseline = [], None
+    for (option, values), gate in zip(GATES.items(), gates, strict=True):
+        if gate is None:
+            continue
+        if option == "--fail-under-baseline":
+            baseline = Baseline("scores.jsonl", [values[gate]] * 3)
+        else:
+            options += [option, str(values[gate])]
+    failed = []
+    for gate in make_gates(parser.parse_args(options), baseline):
+        read(gate, *((Row("a", ("b",), "c"), row) for row in rows))
+        failed += [line for line in gate.failures() if not line.startswith(" ")]
+    assert len(failed) == gates.count(0)
+
+
+@pytest.mark.parametrize("option", GATES)
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_status_of_each_gate(score, found, option, fails, tmp_path):
+    value = GATES[option][not fails]
+    if option == "--fail-under-baseline":
+        value = jsonl.write(tmp_path / "baseline.jsonl", [{"mars": value}] * 3)
+    found("contradicted", "unsupported", "dialogue")
+    assert score(option, value)[0] == (3 if fails else 0)
+    if option != "--fail-rows-under":
+        assert score(option, value, "--fail-rows-under", "-9")[0] == (3 if fails else 0)
+        assert score(option, value, "--fail-rows-under", "9")[0] == 3
+
+
+def test_bad_input_comes_before_gates(score):
+    assert score("--fail-under", 9, "--fail-unchecked", rows=[*ROWS, {"prediction": 3}])[0] == 2

@@ -1,0 +1,676 @@
+"""The rated sets from made-up files in their sources' forms: items, refusals, parts, checksums, the command."""
+
+import csv
+import io
+import json
+import os
+import pickle
+import threading
+from collections import OrderedDict
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from mars_score.meta.sets import read_rated_set
+from research.ratings import __main__ as ratings
+from research.ratings.forms import detokenize
+from research.ratings.sources import SOURCES
+from tests import ROOT
+
+
+def table(rows, columns=None):
+    """Text of a CSV file with rows as dicts."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, columns or list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def of_bartscore(scores):
+    """A file of summaries, as BARTScore's repository has them: two systems, one document."""
+    summaries = {name: {"sys_summ": f"A dog {name} .", "scores": scores} for name in ("barks.txt", "sleeps.txt")}
+    entry = {"src": "A dog -LRB- Rex -RRB- barked all night .", "ref_summ": "Rex barked .", "sys_summs": summaries}
+    return pickle.dumps({"d-7": entry})
+
+
+NEWSROOM = [
+    {
+        "ArticleID": "7",
+        "ArticleTitle": "Dogs &amp; nights",
+        "ArticleText": "A dog barked.</p><p>All night.",
+        "System": "lede3",
+        "SystemSummary": "A dog barks.txt .",
+        **{f"{aspect}Rating": rating for aspect in ("Coherence", "Fluency", "Informativeness", "Relevance")},
+    }
+    for rating in (2, 4)
+]
+QUALITY = [
+    {
+        "_worker_id": worker,
+        "mr": "name[Blue Hut], eatType[pub], customer rating[high]",
+        **{f"sys{i}": f"s{i}" for i in range(1, 6)},
+        **{f"ref{i}": f"Blue Hut is a pub {i} ." for i in range(1, 6)},
+        **{f"{column}{i}": 10 * i + bonus for i in range(1, 6) for column in ("quality", "natur")},
+        **{f"check{i}": check for i in range(1, 6)},
+    }
+    for worker, bonus, check in (("w1", 0, "missing"), ("w2", 40, "added\nmissing"))
+]
+HUSE = [
+    {
+        "Input.TYPE0": kind,
+        **{f"Input.CTX{i}": f"dog {i} -lrb- rex -rrb- barked ." for i in range(25)},
+        **{f"Input.OUT{i}": f"{headline} {i}" for i in range(25)},
+        **{f"Answer.{i}": answer for i in range(25)},
+    }
+    for kind, headline, answer in (
+        *(("SUM", "dog barks", "Rare"), ("SUM", "dog barks", "Very Typical")),
+        *(("HUMAN_SUM", "rex is loud", "Typical"), ("OTHER", "cat", "Average")),
+    )
+]
+ASPECTS = ("fluency", "clarity", "conciseness", "relevance", "consistency", "answerability", "answer_consistency")
+REPLY = {"Understandable": [1, 1], "Natural": [3, 2], "Maintains Context": [1, 3], "Engaging": [1, 1]}
+REPLY |= {"Uses Knowledge": [0, 1], "Overall": [2, 5]}
+ASSET = {"asset.test.orig": "One.\nThe dog (Rex) barked loudly.\n"}
+ASSET |= {f"asset.test.simp.{i}": f"One.\nRex barked{'' if i else ' a lot'}.\n" for i in range(10)}
+WEBNLG = {
+    f"{team}/{name}": text
+    for team in [name.removesuffix("/primary.en") for name in SOURCES["webnlg20"].files if name.endswith(".en")]
+    for name, text in {
+        "primary.en": "x\nRex lives in Oslo.\n",
+        "primary.json": json.dumps(
+            {
+                "2": {
+                    worker: dict.fromkeys(("Correctness", "DataCoverage", "Fluency", "Relevance"), value)
+                    | {"TextStructure": value, "feedback": "."}
+                    for worker, value in {"A": 80, "B": 90}.items()
+                }
+            }
+        ),
+    }.items()
+}
+WEBNLG["rdf-to-text-generation-test-data-with-refs-en.xml"] = (
+    '<benchmark><entries><entry eid="Id2"><modifiedtripleset><mtriple>Rex_the_Dog | city | Oslo</mtriple>'
+    "</modifiedtripleset><lex>Rex is in Oslo.</lex><lex>Rex is in Oslo.</lex></entry></entries></benchmark>"
+)
+GRADE = {
+    f"convai2/{system}/human_{part}.txt": f"{text}\n"
+    for system in ("bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker")
+    for part, text in {"ctx": "hi !|||how are you ?", "hyp": "fine .", "ref": "i 'm well ."}.items()
+}
+GRADE["human_judgement.json"] = json.dumps(
+    [
+        {
+            "Dataset": "convai2",
+            "DialogModel": system,
+            "Context": "hi !|||how are you ?",
+            "Response": "fine .",
+            "HumanScores": "[2, 5]",
+        }
+        for system in ("bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker")
+    ]
+)
+D2T = {"src": "inform(name='rex')", "sys_summ": "It is rex .", "ref_summs": ["Rex .", "Rex .", " "]}
+D2T["scores"] = OrderedDict(informativeness=np.float64(5), naturalness=4.0, quality=6)
+STORY = {"gen": {"gpt": {"text": "she ran .", "score": [1, 4]}}}
+STORY |= {"prompt": "[FEMALE] saw [MALE] .", "gold_response": "they ran . i slept !"}
+ANSWERS = {f"answer_{name}": "In  Oslo." for name in ("fid", "gpt35", "chatgpt", "gpt4", "newbing")}
+ANSWERS |= {f"judge_{name}": name == "fid" for name in ("fid", "gpt35", "chatgpt", "gpt4", "newbing")}
+EVOUNA = [
+    {"question": "where", "golden_answer": "Oslo/ Norway", "improper": improper, **ANSWERS} for improper in (0, 1)
+]
+EVOUNA = json.dumps([{**record, "improper": bool(record["improper"])} for record in EVOUNA])
+VOTES = [dict.fromkeys(("consistency", "relevance", "fluency", "coherence"), rating) for rating in (1, 2)]
+TURNS = [
+    {"id": "1", "dialogue": "| A: hi | B: bye :)", "summary": summary, "annotations": VOTES, "model_id": model}
+    for model, summary in (("B", "a says hi ."), ("A", "they greet ."))
+]
+TOPICAL = [
+    {
+        "source": "hi \n yo \n\n",
+        "context": "fact",
+        "system_id": system,
+        "system_output": "it 's me . ",
+        "scores": scores,
+    }
+    for scores in [{"naturalness": 2.0, "overall": 4.33333}]
+    for system in ("Original Ground Truth", "Nucleus Decoding (p = 0.3)")
+]
+PERSONA = {"context": "hi !\nyo\n", "responses": [{"response": "x\n", "model": "Original Ground Truth"}]}
+PERSONA["responses"].append({"response": "ok .\n", "model": "KV-MemNN", **REPLY})
+PLUS = [{"id": f"9{kind}{i}", "text": f"{kind}{i}."} for kind in "par" for i in range(5)]
+PLUS = {"data": [{"paragraphs": [{"context": "Speaker A: Hi.\n\nSpeaker B: Yes .", "responses": PLUS}]}]}
+QUESTION = {"source": "SQuAD_T5_x", "prediction": "Who ?", **dict.fromkeys(ASPECTS, 3.0)}
+QUESTIONS = [QUESTION, {**QUESTION, "source": "SQuAD_reference"}]
+FEEDBACK = {"question": "Where?", "gold": "Oslo ", "preference": [0, 1, 2, 1, 0, 2]}
+FEEDBACK |= {"passages": [["Rex", "Rex\n\nRex is a dog.", "He barks."], ["Rex", "He lives."]]}
+FEEDBACK |= {f"prediction {i}": f"In {i}." for i in range(1, 5)}
+ASAG = {"id": "1.1", "question": "Why?", "desired_answer": "So.", "student_answer": "Because", "score_me": 4}
+ASAG |= {"score_other": 3, "score_avg": 3.5}
+HUMAN_RATINGS = [
+    {
+        "original": "The dog( Rex) barked loudly.",
+        "simplification": "Rex barked.",
+        "original_sentence_id": 1,
+        "aspect": aspect,
+        "worker_id": 1,
+        "rating": rating,
+    }
+    for aspect in ("meaning", "fluency", "simplicity")
+    for rating in (0, 90)
+]
+DA = {"sent_id": 2, "sys_name": "Hybrid", "fluency": 10, "meaning": 20, "simplicity": 60.0}
+PAIR = {"sent_id": 2, "sys_name": "Hybrid", "orig_sent": "The dog (Rex) barked loudly.", "simp_sent": "Rex."}
+
+# Files of each set, and what its first item must hold.
+SETS = {
+    "newsroom": (
+        {"newsroom-human-eval.csv": table(NEWSROOM), "data.pkl": of_bartscore({})},
+        {
+            "id": "7-lede3",
+            "group": "7",
+            "context": "Dogs & nights\nA dog barked.\nAll night.",
+            "human": 3.0,
+            "references": ["Rex barked."],
+            "candidate": "A dog barks.txt.",
+            "individual": {key: [2, 4] for key in ("coherence", "fluency", "informativeness", "relevance")},
+        },
+    ),
+    "summeval": (
+        {"data.pkl": of_bartscore(dict.fromkeys(("coherence", "consistency", "fluency", "relevance", "x"), 4))},
+        {"id": "d-7-barks.txt", "group": "d-7", "context": "A dog (Rex) barked all night.", "human": 4.0},
+    ),
+    "realsumm": (
+        {"data.pkl": of_bartscore({"litepyramid_recall": 0.123456})},
+        {"system": "barks", "references": ["Rex barked."], "ratings": {"litepyramid_recall": 0.1235}},
+    ),
+    "dialsummeval": (
+        {"human_judgment.jsonl": "".join(json.dumps(turn) + "\n" for turn in TURNS)},
+        {
+            "id": "1-B",
+            "system": "LONGEST_3",
+            "context": "A: hi\nB: bye :)",
+            "references": ["they greet."],
+            "candidate": "a says hi.",
+            "human": 1.5,
+        },
+    ),
+    "huse_gigaword": (
+        {"summarization_raw_outputs.csv": table(HUSE)},
+        {
+            "context": "dog 0 (rex) barked.",
+            "candidate": "dog barks 0",
+            "references": ["rex is loud 0"],
+            "human": 3.0,
+            "system": "Seq2Seq-SUM",
+        },
+    ),
+    "union_roc": (
+        {
+            "ant_data_all.txt": "1 ||| [MALE] saw a dog . it barked !he did n't run . ||| 0 1 1 0 4 5 2\n",
+            "reference.txt": "x . y .\n[MALE] saw a dog . [NEUTRAL] 's dog . \n",
+        },
+        {
+            "context": "Tom saw a dog.",
+            "candidate": "It barked! He didn't run.",
+            "references": ["Sam's dog."],
+            "id": "1",
+            "human": 0.2857,
+            "ratings": {"reasonable": 0.2857, "err_repeated_plot": 0.2857, "err_poor_coherence": 0.1429}
+            | {"err_conflicting_logic": 0.0, "err_chaotic_scene": 0.1429, "err_other": 0.1429},
+        },
+    ),
+    "openmeva_roc": (
+        {"mags_roc.json": json.dumps({"12": STORY})},
+        {
+            "id": "12-gpt",
+            "context": "Anna saw Tom.",
+            "references": ["They ran. I slept!"],
+            "candidate": "She ran.",
+            "human": 2.5,
+        },
+    ),
+    "qa_feedback": (
+        {"dev_feedback.json": json.dumps([FEEDBACK])},
+        {
+            "context": "Rex Rex is a dog. He barks.\nRex: He lives.\nQuestion: Where?",
+            "id": "0-1",
+            "references": ["Oslo"],
+            "candidate": "In 1.",
+            "human": 0.5,
+        },
+    ),
+    "evouna_nq": (
+        {"NQ.json": EVOUNA},
+        {
+            "context": "where",
+            "references": ["Oslo", "Norway"],
+            "candidate": "In Oslo.",
+            "human": 1.0,
+            "system": "fid",
+        },
+    ),
+    "evouna_tq": ({"TQ.json": EVOUNA}, {"ratings": {"correct": 1.0}}),
+    "mohler_asag": (
+        {"mohler_dataset_edited.csv": table([ASAG])},
+        {"id": "0", "group": "1.1", "human": 3.5, "individual": {"grade": [4, 3]}, "candidate": "Because"},
+    ),
+    "usr_topicalchat": (
+        {"topical_chat.json": json.dumps(TOPICAL)},
+        {"context": "hi\nyo", "references": ["it's me."], "system": "Nucleus Decoding (p = 0.3)", "human": 4.3333},
+    ),
+    "usr_personachat": (
+        {"pc_usr_data.json": json.dumps([PERSONA])},
+        {
+            "id": "0-kvmemnn",
+            "context": "hi!\nyo",
+            "references": ["x"],
+            "candidate": "ok.",
+            "human": 3.5,
+            "individual": {name.lower().replace(" ", "_"): votes for name, votes in REPLY.items()},
+        },
+    ),
+    "grade_convai2": (
+        GRADE,
+        {
+            "id": "bert_ranker-0",
+            "context": "hi!\nhow are you?",
+            "candidate": "fine.",
+            "human": 3.5,
+            "references": ["i'm well."],
+            "individual": {"coherence": [2, 5]},
+        },
+    ),
+    "dailydialogpp": (
+        {"test-v1.0.json": json.dumps(PLUS)},
+        {
+            "context": "Hi.\nYes.",
+            "references": ["p1.", "p3."],
+            "candidate": "p0.",
+            "human": 1.0,
+            "system": "positive",
+        },
+    ),
+    "asset_human": (
+        {"human_ratings.csv": table(HUMAN_RATINGS), **ASSET},
+        {"human": 45.0, "references": ["Rex barked a lot.", "Rex barked."], "candidate": "Rex barked."},
+    ),
+    "simplicity_da": (
+        {"simplicity_DA.csv": table([DA]), "simplicity_DA_ratings.csv": table([PAIR]), **ASSET},
+        {"id": "2-Hybrid", "human": 30.0, "references": ["Rex barked a lot.", "Rex barked."], "candidate": "Rex."},
+    ),
+    "bagel": (
+        {"data.pkl": pickle.dumps({3: D2T})},
+        {
+            "id": "3",
+            "context": "inform(name='rex')",
+            "references": ["Rex."],
+            "candidate": "It is rex.",
+            "human": 5.0,
+        },
+    ),
+    "e2e": (
+        {
+            "quality.csv": table(QUALITY),
+            "naturalness.csv": table(QUALITY),
+            "testset_w_refs.csv": f'mr,ref\n"{QUALITY[0]["mr"]}",A pub.\n',
+        },
+        {
+            "context": "inform(name='Blue Hut',eat_type='pub',customer_rating='high')",
+            "references": ["A pub."],
+            "candidate": "Blue Hut is a pub 1.",
+            "human": -1.4142,
+            "system": "s1",
+            "ratings": {"quality": 30.0, "quality_z": -1.4142, "nothing_missing": 0.0, "nothing_added": 0.5}
+            | {"naturalness": 30.0, "naturalness_z": -1.4142},
+        },
+    ),
+    "webnlg20": (
+        WEBNLG,
+        {
+            "context": "Rex the Dog | city | Oslo",
+            "references": ["Rex is in Oslo."],
+            "human": 85.0,
+            "id": "2-Amazon_AI_(Shanghai)",
+            "candidate": "Rex lives in Oslo.",
+        },
+    ),
+    "qgeval": (
+        {
+            "instances.json": json.dumps(
+                [{"id": "5a", "passage": "Rex.", "reference": "Who?", "answer": "Rex", "questions": QUESTIONS}]
+            )
+        },
+        {
+            "id": "5a-T5_x",
+            "group": "5a",
+            "context": "Rex.\nAnswer: Rex",
+            "references": ["Who?"],
+            "candidate": "Who ?",
+            "human": 3.0,
+        },
+    ),
+}
+
+
+def write(folder, name, files):
+    """Write the files of a set as downloads; return their paths."""
+    paths = {}
+    for file, content in files.items():
+        paths[file] = folder / SOURCES[name].folder / file
+        paths[file].parent.mkdir(parents=True, exist_ok=True)
+        paths[file].write_bytes(content if isinstance(content, bytes) else content.encode())
+    return paths
+
+
+def test_every_source_has_a_made_up_set():
+    alike = {
+        "sfhot": "bagel",
+        "sfres": "bagel",
+        "grade_dailydialog": "grade_convai2",
+        "grade_empathetic": "grade_convai2",
+    }
+    assert {alike.get(name, name) for name in SOURCES} == set(SETS)
+    assert all(set(files) == set(SOURCES[name].files) for name, (files, _) in SETS.items())
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_items_are_read(name, tmp_path):
+    files, expected = SETS[name]
+    items = list(SOURCES[name].reader(write(tmp_path, name, files)))
+    assert {key: items[0][key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    {
+        "evouna_nq": 5,
+        "qa_feedback": 4,
+        "dailydialogpp": 13,
+        "e2e": 5,
+        "webnlg20": 16,
+        "qgeval": 1,
+        "huse_gigaword": 25,
+    }.items(),
+)
+def test_references_improper_questions_and_other_rows_are_no_items(name, count, tmp_path):
+    assert len(list(SOURCES[name].reader(write(tmp_path, name, SETS[name][0])))) == count
+
+
+@pytest.mark.parametrize("missing", ["null", '"nan"'])
+def test_an_answer_that_nobody_judged_is_no_item(missing, tmp_path):
+    changed = EVOUNA.replace('"judge_fid": true', f'"judge_fid": {missing}')
+    found = SOURCES["evouna_nq"].reader(write(tmp_path, "evouna_nq", {"NQ.json": changed}))
+    assert [item["system"] for item in found] == ["gpt35", "chatgpt", "gpt4", "newbing"]
+
+
+def test_comparisons_count_as_wins_and_ties_as_half(tmp_path):
+    items = SOURCES["qa_feedback"].reader(write(tmp_path, "qa_feedback", SETS["qa_feedback"][0]))
+    assert [item["human"] for item in items] == [0.5, 0.6667, 0.0, 0.8333]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new", "fault"),
+    [
+        (
+            "evouna_nq",
+            "NQ.json",
+            '"judge_fid": true',
+            '"judge_fid": 1',
+            r"element 1: 'judge_fid' must be of type bool",
+        ),
+        ("evouna_nq", "NQ.json", '"question"', '"query"', "element 1: no 'question'"),
+        ("evouna_nq", "NQ.json", "[{", "{", "NQ.json: is not JSON"),
+        (
+            "qgeval",
+            "instances.json",
+            '"clarity": 3.0',
+            '"clarity": "good"',
+            "'clarity': a rating must be a number, got 'good'",
+        ),
+        ("qgeval", "instances.json", '"clarity": 3.0', '"clarity": NaN', "must be a number, got nan"),
+        (
+            "usr_personachat",
+            "pc_usr_data.json",
+            "[2, 5]",
+            "[2, true]",
+            "'Overall': a rating must be a number, got True",
+        ),
+        ("usr_personachat", "pc_usr_data.json", "[2, 5]", "[]", "'Overall' is empty"),
+        ("usr_topicalchat", "topical_chat.json", "Original Ground Truth", "Truth", "no 'Original Ground Truth'"),
+        (
+            "mohler_asag",
+            "mohler_dataset_edited.csv",
+            "score_avg",
+            "score",
+            "no column 'score_avg', but id, question",
+        ),
+        (
+            "mohler_asag",
+            "mohler_dataset_edited.csv",
+            "3.5",
+            "",
+            "row 1: 'score_avg': a rating must be a number, got ''",
+        ),
+        ("mohler_asag", "mohler_dataset_edited.csv", ",3.5", "", "row 1: has fewer cells than the header"),
+        ("union_roc", "ant_data_all.txt", "1 |||", "2 |||", "line 1: must be 'number of a reference"),
+        (
+            "union_roc",
+            "ant_data_all.txt",
+            "4 5 2",
+            "4 5 9",
+            "line 1: the marks must be 0 to 5, got '0 1 1 0 4 5 9'",
+        ),
+        (
+            "grade_convai2",
+            "convai2/dialogGPT/human_ref.txt",
+            "\n",
+            "\nmore\n",
+            "2 lines, but .*human_ctx.txt has 1",
+        ),
+        (
+            "grade_convai2",
+            "convai2/dialogGPT/human_hyp.txt",
+            "fine",
+            "bad",
+            "line 1: .* has no ratings of this reply",
+        ),
+        ("asset_human", "asset.test.simp.3", "One.\n", "", "1 lines, but .*asset.test.orig has 2"),
+        ("asset_human", "asset.test.orig", "The dog (Rex) barked", "A cat", "line 2 of .* is another sentence"),
+        ("simplicity_da", "simplicity_DA_ratings.csv", "Hybrid", "ACCESS", "lacks sentence 2 of Hybrid"),
+        ("huse_gigaword", "summarization_raw_outputs.csv", "Rare", "Odd", "must be one of Invalid, .*; got 'Odd'"),
+        ("dailydialogpp", "test-v1.0.json", "9p0", "9x0", "paragraph 1: the id '9x0' does not say the kind"),
+        ("dialsummeval", "human_judgment.jsonl", '"model_id": "A"', '"model_id": "C"', "no '1'"),
+        ("e2e", "testset_w_refs.csv", "Blue Hut", "Green Hut", "input 'name.Blue Hut.*: no 'name"),
+        ("webnlg20", "bt5/primary.json", '"2"', '"3"', "sample 3: .* lacks it"),
+        ("webnlg20", "rdf-to-text-generation-test-data-with-refs-en.xml", "</entries>", "", "is not XML"),
+        (
+            "qa_feedback",
+            "dev_feedback.json",
+            "[0, 1, 2",
+            "[0, 1, 3",
+            "element 1: a preference must be 0, 1 or 2, got 3",
+        ),
+        ("newsroom", "newsroom-human-eval.csv", "A dog barks", "A cat sat", "no summary of article 7 is in"),
+    ],
+)
+def test_another_form_is_refused(name, file, old, new, fault, tmp_path):
+    files = SETS[name][0]
+    changed = files[file].replace(old, new)
+    assert changed != files[file]
+    paths = write(tmp_path, name, {**files, file: changed})
+    with pytest.raises(ValueError, match=fault) as error:
+        list(SOURCES[name].reader(paths))
+    assert str(tmp_path) in str(error.value)
+
+
+class Command:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("echo",)
+
+
+@pytest.mark.parametrize("content", [pickle.dumps({1: Command()}), b"no pickle", pickle.dumps([1])])
+def test_a_pickle_holds_plain_data_only(content, tmp_path):
+    with pytest.raises(ValueError, match=r"data\.pkl: (is not a pickle of plain data|must hold a dict)"):
+        list(SOURCES["bagel"].reader(write(tmp_path, "bagel", {"data.pkl": content})))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("it 's -LRB- so -RRB- , is n't it ?", "it's (so), isn't it?"),
+        ("he said `` yes , '' and \" no \" .", 'he said "yes," and "no".'),
+        ("It ' s 5 % of $ 60 :)", "It's 5% of $60 :)"),
+        ('6 " long', '6 " long'),
+    ],
+)
+def test_tokens_are_joined(tokens, text):
+    assert detokenize(tokens) == text
+
+
+def items(*contexts):
+    return [
+        {"id": f"{number}-x", "group": str(number), "context": context, "candidate": "c"}
+        for number, context in enumerate(contexts)
+    ]
+
+
+def test_groups_go_to_their_parts_whatever_the_spacing():
+    known = {
+        "development": [f"{ratings.fingerprint('A dog.')} {ratings.fingerprint('B')}=old"],
+        "learned": ["0=2"],
+    }
+    parts = ratings.split("s", items("a  d o g", "b", "changed", "new"), known)
+    assert {part: [(item["id"], item["group"]) for item in found] for part, found in parts.items()} == {
+        "development": [("s-0-x", "s-0"), ("s-old-x", "s-old")],
+        "learned": [("s-2-x", "s-2")],
+        "held_out": [("s-3-x", "s-3")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("contexts", "fault"), [(("a",), "1 of 2 groups .* not in the source"), ((), "no rated item")]
+)
+def test_a_source_without_a_known_group_is_refused(contexts, fault):
+    known = {"development": [ratings.fingerprint("a"), ratings.fingerprint("b")]}
+    with pytest.raises(ValueError, match=fault):
+        ratings.split("s", items(*contexts), known)
+
+
+def test_the_groups_are_those_of_sources_and_in_one_part_each():
+    known = json.loads(ratings.GROUPS.read_text(encoding="utf-8"))
+    assert set(known) == set(SOURCES) - {"grade_dailydialog", "grade_empathetic"}
+    for parts in known.values():
+        marks = [entry.partition("=")[0] for lines in parts.values() for line in lines for entry in line.split()]
+        assert len(marks) == len(set(marks))
+        assert all(len(mark) == 10 and int(mark, 16) >= 0 for mark in marks)
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Known groups of the made-up sets: one of development in grade_convai2."""
+    file = tmp_path / "groups.json"
+    mark = ratings.fingerprint("hi!\nhow are you?")
+    file.write_text(json.dumps({"grade_convai2": {"development": [mark]}}), encoding="utf-8")
+    monkeypatch.setattr(ratings, "GROUPS", file)
+
+
+@pytest.mark.usefixtures("groups")
+def test_the_command_builds_sets_from_downloads(tmp_path, capsys):
+    for name in ("grade_convai2", "openmeva_roc"):
+        write(tmp_path / "downloads", name, SETS[name][0])
+    out = tmp_path / "out"
+    sets = ["--only", "grade_convai2", "openmeva_roc", "qgeval"]
+    assert ratings.main([str(out), "--from", str(tmp_path / "downloads"), *sets]) == 1
+    printed, errors = capsys.readouterr()
+    assert printed.splitlines() == [
+        "grade_convai2: built: development 4 items in 1 groups (licence: none stated)",
+        "openmeva_roc: built: held out 1 items in 1 groups (licence: none stated)",
+    ]
+    assert errors.startswith("qgeval: not built: ")
+    assert "instances.json: there is no such file; it is from https://" in errors
+    data = read_rated_set(out / "development" / "grade_convai2.jsonl", task="dialogue")
+    assert (data.ratings, len(data.single_ratings), set(data.systems)) == (
+        [3.5] * 4,
+        4,
+        {"bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker"},
+    )
+    assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*.json*")) == [
+        "checksums.json",
+        "development/grade_convai2.jsonl",
+        "held_out/openmeva_roc.jsonl",
+    ]
+
+
+@pytest.mark.usefixtures("groups")
+def test_a_file_that_changed_is_refused(tmp_path, capsys):
+    path = write(tmp_path / "downloads", "openmeva_roc", SETS["openmeva_roc"][0])["mags_roc.json"]
+    command = [str(tmp_path / "out"), "--from", str(tmp_path / "downloads"), "--only", "openmeva_roc"]
+    assert ratings.main(command) == 0
+    path.write_text(path.read_text() + " ")
+    assert ratings.main(command) == 1
+    assert "its SHA-256 is" in capsys.readouterr().err
+    (tmp_path / "out" / "checksums.json").unlink()
+    assert ratings.main(command) == 0
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A server of a folder, and the set evouna_nq with its file there."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/evouna/NQ.json"
+        source = SOURCES["evouna_nq"]
+        new = type(source)(source.reader, source.licence, source.folder, {"NQ.json": address})
+        monkeypatch.setitem(SOURCES, "evouna_nq", new)
+        monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("groups")
+def test_files_are_downloaded_once(server, tmp_path, capsys):
+    out = tmp_path / "out"
+    command = [str(out), "--only", "evouna_nq"]
+    assert ratings.main(command) == 1
+    assert "404 File not found; get the file by hand as" in capsys.readouterr().err
+    path = write(tmp_path / "site", "evouna_nq", SETS["evouna_nq"][0])["NQ.json"]
+    assert ratings.main(command) == 0
+    assert (out / "downloads" / "evouna" / "NQ.json").read_bytes() == path.read_bytes()
+    path.unlink()
+    assert ratings.main(command) == 0
+
+
+@pytest.mark.usefixtures("groups")
+def test_a_dead_network_is_one_sentence_with_the_remedy(server, tmp_path, capsys):
+    server.shutdown()
+    server.server_close()
+    assert ratings.main([str(tmp_path / "out"), "--only", "evouna_nq", "qgeval"]) == 1
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert len(errors.splitlines()) == 1
+    assert errors.startswith("evouna_nq: not built: no network: ")
+    assert "--from" in errors
+    assert not list((tmp_path / "out").rglob("*.jsonl"))
+
+
+@pytest.mark.usefixtures("groups")
+def test_a_file_without_an_address_is_got_by_hand(tmp_path, capsys):
+    assert ratings.main([str(tmp_path), "--only", "openmeva_roc"]) == 1
+    assert "get it by hand from the folder data/mags_data" in capsys.readouterr().err
+
+
+def test_the_page_names_every_source_with_its_licence():
+    page = (ROOT / "research" / "ratings.md").read_text(encoding="utf-8")
+    rows = {
+        row.split("|")[1].strip(): row.split("|")[3].strip() for row in page.splitlines() if row.startswith("| ")
+    }
+    listed = {name.strip(): licence for names, licence in rows.items() for name in names.split(",")}
+    assert {name: listed.get(name) for name in SOURCES} == {
+        name: source.licence for name, source in SOURCES.items()
+    }
