@@ -50,6 +50,7 @@ _SPACED_HYPHEN = re.compile(r"(?<=[a-z]) - (?=[a-z])")
 _WITHIN_NAMES = ("of", "the", "and", "for", "de", "in", "on")
 _LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
 _OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
+_ARTICLE_FIRST = re.compile(r"An? ")  # "A day in May" has no number.
 _NEAR = 12  # characters before a word that tell why it has a capital
 _CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
 # Titles, and kinds of places, with their abbreviations: texts write them in full, short, or not at all.
@@ -97,6 +98,7 @@ class Said(NamedTuple):
         days: months and days, with the day 0 for each month, however they are written.
         has_all_days: whether they speak of every day, or of the week.
         numbers: all numbers in them, also of names and codes.
+        bare: those of them that are no quantities.
     """
 
     words: frozenset[str]
@@ -110,6 +112,7 @@ class Said(NamedTuple):
     days: frozenset[tuple[int, int]]
     has_all_days: bool
     numbers: frozenset[float]
+    bare: frozenset[float]
 
 
 class _Name(NamedTuple):
@@ -155,9 +158,16 @@ def _said(sources: tuple[str, ...]) -> Said:
                 initials.update(run[start:] for start in range(len(run) - 1))
             elif word not in _WITHIN_NAMES:
                 run = ""
-    quantities = tuple(quantity for source in sources for quantity in read_quantities(joined(source)))
-    numbers = {float(match[0].replace(",", "")) for source in sources for match in _NUMBER.finditer(source)}
-    numbers |= {quantity.written for quantity in quantities}
+    of_each = [(source, read_quantities(source)) for source in map(joined, sources)]
+    quantities = tuple(quantity for _, of_source in of_each for quantity in of_source)
+    bare: set[float] = set()
+    numbers = {quantity.written for quantity in quantities}
+    for source, of_source in of_each:
+        for match in _NUMBER.finditer(source):
+            number = float(match[0].replace(",", ""))
+            numbers.add(number)
+            if not any(_overlap(match.span(), quantity) for quantity in of_source):
+                bare.add(number)
     days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
     values: dict[str, list[float]] = {}
     for quantity in quantities:
@@ -176,6 +186,7 @@ def _said(sources: tuple[str, ...]) -> Said:
         frozenset(days),
         any(map(_ALL_DAYS.search, sources)),
         frozenset(numbers),
+        frozenset(bare),
     )
 
 
@@ -274,11 +285,19 @@ def _is_part_said(word: str, said: Said) -> bool:
         plain = {folded, folded.removesuffix("s")}
         if not said.initials.isdisjoint(plain) or (len(folded) > 2 and folded in said.first_letters):
             return True
-    return _is_same(stem, said) or _is_misspelt(word.lower(), said)
+    return _is_same(stem, said) or _is_without_vowels(folded, said) or _is_misspelt(word.lower(), said)
 
 
 def _is_same(stem: str, said: Said) -> bool:
     return any(stem in same and not (said.stems | said.initials).isdisjoint(same) for same in _SAME)
+
+
+def _is_without_vowels(word: str, said: Said) -> bool:
+    """Tell whether a word is one of the sources without its vowels, and perhaps other letters: Utd, Bldg, Pkwy."""
+    if len(word) < 3 or re.search("[aeiou]", word[1:]):
+        return False
+    letters = re.compile(".*".join(word))
+    return any(letters.match(other) for other in said.words if len(other) > len(word))
 
 
 def _is_misspelt(word: str, said: Said) -> bool:
@@ -302,7 +321,9 @@ def _missing_numbers(sentence: str, quantities: Iterable[Quantity], said: Said) 
     return [
         (quantity.start, quantity.end)
         for quantity in quantities
-        if quantity.start >= first and not _may_be_said(quantity, said)
+        if quantity.start >= first
+        and not _ARTICLE_FIRST.match(sentence, quantity.start)
+        and not _may_be_said(quantity, said)
     ]
 
 
@@ -320,6 +341,8 @@ def _may_be_said(quantity: Quantity, said: Said) -> bool:
         return True
     if any(one.dimension == "number" and one.written == quantity.written for one in said.quantities):
         return True
+    if quantity.dimension in said.values and quantity.written in said.bare:
+        return True  # The unit stands with another number: "31 tonnes of one kind and 38 of the other".
     return _is_computed(quantity, said)
 
 

@@ -163,7 +163,7 @@ def _units(match: regex.Match[str]) -> tuple[list[Unit], int]:
     currency = currency_of(name, match["nation"] or "")
     if match["nation"] and not currency:
         return [], 0
-    if match["rate"] and (rate := rate_of(name, match["rate"])):
+    if match["rate"] and not currency and (rate := rate_of(name, match["rate"])):
         return [rate], match.end("rate")
     return [one for one in (unit_of(name), currency) if one], match.end("unit")
 
