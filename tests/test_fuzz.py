@@ -368,9 +368,7 @@ HIGHEST = 1.2  # with the support of a summary
 PASSAGES = st.lists(texts(9).map(lambda text: f"{text}x"), min_size=1, max_size=3)
 CONTEXTS = st.one_of(texts(), st.just(""), PASSAGES, PASSAGES.map(lambda passages: {"passages": passages}))
 SCORED_ROWS = st.lists(
-    st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), CONTEXTS),
-    min_size=1,
-    max_size=3,
+    st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), CONTEXTS), min_size=1, max_size=3
 )
 
 

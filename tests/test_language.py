@@ -15,13 +15,7 @@ from mars_score.language import PipelineMissingError, is_english, pipeline_name,
 from mars_score.models.tagger import Tagger
 from mars_score.sentences import sentences
 from mars_score.settings import resolve_settings
-from mars_score.text import (
-    copied_share,
-    plain_words,
-    repeated_share,
-    split_words,
-    windows,
-)
+from mars_score.text import copied_share, plain_words, repeated_share, split_words, windows
 from research.learned_encoders.pairs import drop_words
 from tests import ROOT, jsonl, tiny_models
 

@@ -219,22 +219,13 @@ def test_settings_of_another_variant_are_refused(name, value):
         ({"sigma": 0, "max_mask_ratio": 0}, "sigma=0 has no effect with max_mask_ratio=0"),
         ({"lower_words": False, "max_mask_ratio": 0}, "lower_words=False has no effect with max_mask_ratio=0"),
         ({"plan_step": 0.1, "max_mask_ratio": 0}, "plan_step=0.1 has no effect with max_mask_ratio=0"),
-        (
-            {"close_context": 0.5, "variant": "plus", "context_weight": 0},
-            "close_context=0.5.* context_weight=0",
-        ),
+        ({"close_context": 0.5, "variant": "plus", "context_weight": 0}, "close_context=0.5.* context_weight=0"),
         (
             {"context_words": 2, "variant": "plus", "context_weight": 0, "sample_weight": 0},
             "context_words=2.* with context_weight=0.* and sample_weight=0",
         ),
-        (
-            {"max_context_tokens": 5, "variant": "fast"},
-            "max_context_tokens=5.* likelihood_weight=0",
-        ),
-        (
-            {"max_context_tokens": 5, "max_mask_ratio": 0},
-            "max_context_tokens=5.* max_mask_ratio=0",
-        ),
+        ({"max_context_tokens": 5, "variant": "fast"}, "max_context_tokens=5.* likelihood_weight=0"),
+        ({"max_context_tokens": 5, "max_mask_ratio": 0}, "max_context_tokens=5.* max_mask_ratio=0"),
         ({"max_pmi": 2, "variant": "fast"}, "max_pmi=2.* has no effect with likelihood_weight=0"),
         (
             {"contradiction_penalty": 0.3, "variant": "fast", "entailment_model": None},

@@ -61,8 +61,7 @@ def test_lines_of_a_text_are_white_space_and_those_of_a_dialogue_are_turns():
 
 
 @pytest.mark.parametrize(
-    "broken",
-    ["Tues\u00ad\nday", "Tues\u00ad \r\n day", "Tues\u00adday", "Tu\u00ades\u00ad\nday"],
+    "broken", ["Tues\u00ad\nday", "Tues\u00ad \r\n day", "Tues\u00adday", "Tu\u00ades\u00ad\nday"]
 )
 def test_soft_hyphens_are_no_ends_of_words(broken):
     assert normalise(f"It opens on {broken}.") == normalise(f"It opens on {broken}.", keep_lines=True)

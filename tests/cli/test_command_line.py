@@ -181,7 +181,7 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
     code, text, _ = score(path, "--out", out, "--fail-rows-under", 0.1)
     assert code == 3
     assert [(row["id"], row["prediction"], row["mars"]) for row in jsonl.read(out)] == [
-        *((1, "a b", 1.0), (3, " x y", 1.0), (3, "q", 0.0), (3, "", 0.0), (2, "c d", 0.5)),
+        *((1, "a b", 1.0), (3, " x y", 1.0), (3, "q", 0.0), (3, "", 0.0), (2, "c d", 0.5))
     ]
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][-2:] == ["rows", "5"]

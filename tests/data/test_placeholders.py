@@ -42,18 +42,7 @@ NO_ANSWERS = [
     "<!DOCTYPE html><html><head><title>502</title>",
 ]
 ANSWERS = [
-    *(
-        "No",
-        "Yes",
-        "0",
-        "42",
-        "-5",
-        "A",
-        "None of them came.",
-        "Nil desperandum is Latin.",
-        "\U0001f600",
-        "C++",
-    ),
+    *("No", "Yes", "0", "42", "-5", "A", "None of them came.", "Nil desperandum is Latin.", "\U0001f600", "C++"),
     "There was an error in the report that the council published.",
     "The error was found in May.",
     "Human error: the driver fell asleep.",

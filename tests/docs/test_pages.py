@@ -27,14 +27,7 @@ from tests import ROOT, jsonl
 # Those with snippets; test_recipes.py runs docs/frameworks.md.
 PAGES = {
     f"{name}.md": (ROOT / f"{name}.md").read_text(encoding="utf-8")
-    for name in [
-        "README",
-        "CONTRIBUTING",
-        "docs/settings",
-        "docs/scale",
-        "docs/meta-evaluation",
-        "docs/method",
-    ]
+    for name in ["README", "CONTRIBUTING", "docs/settings", "docs/scale", "docs/meta-evaluation", "docs/method"]
 }
 # Its Python snippets run in test_recipes.py.
 DATA = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")

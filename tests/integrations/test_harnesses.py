@@ -38,16 +38,8 @@ def test_options_in_lm_eval(evaluated, use_references):
 @pytest.mark.parametrize(
     ("task", "change", "message"),
     [
-        (
-            LM_EVAL,
-            {"context": None},
-            r"document 3 of task answers has no 'context'; set `context:`",
-        ),
-        (
-            LM_EVAL,
-            {"reference": ["a", " "]},
-            "the target of document 3 of task answers .*blank",
-        ),
+        (LM_EVAL, {"context": None}, r"document 3 of task answers has no 'context'; set `context:`"),
+        (LM_EVAL, {"reference": ["a", " "]}, "the target of document 3 of task answers .*blank"),
         (OF_MARS + "metric_list: [{metric: mars, variation: plus}]", {}, "variation"),
         (OF_MARS + "metric_list: [{metric: mars, variant: fast, task: data}]", {}, "context_task"),
         (OF_MARS + "metric_list: [{metric: mars, variant: fast, context_task: story}]", {}, "task"),

@@ -319,11 +319,7 @@ def test_different_metrics_of_one_name_are_refused():
             evaluate(make_set(), metrics)
     other.title = "shortest"
     metrics = [first, other, first, "length", "length"]
-    assert list(evaluate(make_set(), metrics).titles) == [
-        "Own",
-        "shortest",
-        "length",
-    ]
+    assert list(evaluate(make_set(), metrics).titles) == ["Own", "shortest", "length"]
 
 
 def test_the_report_and_its_plain_data_are_complete(evaluated, tmp_path):

@@ -412,10 +412,7 @@ def test_the_loss_of_a_label_is_that_of_all_classes_that_it_allows(label, allowe
 
 def test_the_loss_of_twins_is_that_of_the_difference_of_their_margins():
     logits = torch.tensor([[0.0, 0.0, 0.0], [1.0, 3.0, 0.5], [2.0, 0.5, 0.1]])  # margins 0, 2 and -1.5
-    groups = [
-        Group("", ("x",), (NEUTRAL,)),
-        Group("", ("a", "b"), (ENTAILMENT, CONTRADICTION), ((0, 1),)),
-    ]
+    groups = [Group("", ("x",), (NEUTRAL,)), Group("", ("a", "b"), (ENTAILMENT, CONTRADICTION), ((0, 1),))]
     without = [group._replace(twins=()) for group in groups]
     added = train.loss(logits, groups, 0.5) - train.loss(logits, without, 0.5)
     torch.testing.assert_close(added, 0.5 * torch.log1p(torch.exp(torch.tensor(-3.5))))

@@ -126,8 +126,7 @@ def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [{0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}, {0: "entailment", 1: "not_entailment"}],
+    "labels", [{0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}, {0: "entailment", 1: "not_entailment"}]
 )
 def test_a_model_without_the_classes_is_refused(make, labels):
     with pytest.raises(UnsupportedModelError, match=f"^entailment_model .*{labels[0].lower()}"):

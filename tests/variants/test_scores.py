@@ -42,10 +42,7 @@ GROWN = [
     f"They saw {' '.join(BOOKS[:before])}. The train was late. She read {' '.join(BOOKS[:after])}. {CAR} {SHELF}."
     for before, after in ((5, 85), (5, 86), (5, 87), (5, 88), (5, 89), (5, 90), (89, 3), (40, 60), (60, 40))
 ]
-BESIDE = [
-    f"{SHELF}. {CAR} It rained. The train was late. They won. {LATE}",
-    f"{SHELF}. {RIVER}",
-]
+BESIDE = [f"{SHELF}. {CAR} It rained. The train was late. They won. {LATE}", f"{SHELF}. {RIVER}"]
 PARAGRAPHS = [
     f"Where? {CAR} {' '.join(BOOKS[:60])}\n\nThe train was late. {RIVER}\n\nA book\n\n{' '.join(BOOKS[:count])}."
     for count in (60, 70)

@@ -351,11 +351,7 @@ FRENCH = "Le conseil municipal a voté la fermeture du musée pendant tout l'hiv
         ("x is 5.", "def f(x): return x + 5", True),
         ("Le musée est fermé pendant tout l'hiver.", FRENCH, False),
         ("The museum is closed in winter.", FRENCH, False),
-        (
-            "Das Museum ist im Winter leider geschlossen.",
-            "The museum is closed in winter, they said.",
-            False,
-        ),
+        ("Das Museum ist im Winter leider geschlossen.", "The museum is closed in winter, they said.", False),
     ],
 )
 def test_what_is_certainly_another_language_is_not_judged(candidate, context, is_judged):

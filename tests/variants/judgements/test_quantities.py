@@ -2,13 +2,7 @@
 
 import pytest
 
-from mars_score.variants.judgements.quantities import (
-    conflicts,
-    equal,
-    in_notation_of,
-    is_said,
-    read_quantities,
-)
+from mars_score.variants.judgements.quantities import conflicts, equal, in_notation_of, is_said, read_quantities
 
 SAME = [  # each group is one quantity
     ["34", "thirty-four", "thirty four", "34.0"],
