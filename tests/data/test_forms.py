@@ -3,10 +3,11 @@
 docs/data.md has a table of these; each case is written here after the documentation of its tool.
 """
 
-import collections
 import json
 import re
+from functools import partial
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import datasets
 import pandas as pd
@@ -27,281 +28,187 @@ from tests import ROOT, jsonl
 
 DOCS = ROOT / "docs" / "data.md"
 QUESTION = "When does the ferry leave?"
-FIRST, SECOND = "The ferry leaves at ten.", "On Sundays it leaves at noon."
+FIRST, SECOND = TEXTS = ["The ferry leaves at ten.", "On Sundays it leaves at noon."]
 ANSWER, REFERENCE = "It leaves at ten.", "At ten."
-ASKED, TOLD = {"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}
-PASSAGES = (f"{QUESTION}\n\n{FIRST}\n\n{SECOND}", "summary")
+ROW = {"prediction": ANSWER, "reference": REFERENCE}
+WITH_QUESTION = f"{QUESTION}\n\n{FIRST}\n\n{SECOND}"
+FROM_MESSAGES = "candidate: the last message, which is the assistant's, from column 'messages'"
+
+
+def says(role, content, **more):
+    return {"role": role, "content": content, **more}
+
+
+ASKED, TOLD, BRIEF = says("user", QUESTION), says("assistant", ANSWER), says("system", "Be brief.")
 CALL = {"id": "c1", "type": "function", "function": {"name": "timetable", "arguments": "{}"}}
 
 
-class Case(collections.namedtuple("Case", "tool row names context task read", defaults=("", "", "", ()))):
-    """A row in the form of a tool, names of columns, and what is read of it besides answer and reference."""
+class Case(NamedTuple):
+    """A row of a tool, names of columns, and what is read of it besides answer and reference."""
+
+    row: dict
+    names: dict
+    context: str
+    task: str
+    read: list
 
 
-PREDICTION = {"prediction": "response", "reference": "reference"}
-CASES = {
-    "ragas": Case(
-        "ragas",
-        {
-            "user_input": QUESTION,
-            "retrieved_contexts": [FIRST, SECOND],
-            "response": ANSWER,
-            "reference": REFERENCE,
-        },
-        PREDICTION,
-        *PASSAGES,
-        ["context: 2 passages a row, with a question, from column 'retrieved_contexts'"],
+def case(text, task, row, /, *, read=(), **names):
+    """A case whose reference has its usual name, unless ``names`` say another."""
+    return Case(row if "reference" in names else {**row, "reference": REFERENCE}, names, text, task, [*read])
+
+
+passages = partial(case, WITH_QUESTION, "summary")
+chat = partial(case, QUESTION, "dialogue")
+brief_chat = partial(case, f"Be brief.\n{QUESTION}", "dialogue")
+plain = partial(case, FIRST, "text")
+CASES = {  # The name of a tool stands before the comma.
+    "ragas": passages(
+        {"user_input": QUESTION, "retrieved_contexts": TEXTS, "response": ANSWER},
+        prediction="response",
+        read=["context: 2 passages a row, with a question, from column 'retrieved_contexts'"],
     ),
-    "ragas, with reference contexts": Case(
-        "ragas",
-        {
-            "user_input": QUESTION,
-            "retrieved_contexts": [FIRST, SECOND],
-            "reference_contexts": [FIRST],
-            "response": ANSWER,
-            "reference": REFERENCE,
-        },
-        PREDICTION,
-        *PASSAGES,
+    "ragas, with reference contexts": passages(
+        {"user_input": QUESTION, "retrieved_contexts": TEXTS, "reference_contexts": [FIRST], "response": ANSWER},
+        prediction="response",
     ),
-    "ragas before 0.2": Case(
-        "ragas",
-        {"question": QUESTION, "contexts": [FIRST, SECOND], "answer": ANSWER, "ground_truths": [REFERENCE]},
-        {"prediction": "answer", "reference": "ground_truths"},
-        *PASSAGES,
+    "ragas, before 0.2": passages(
+        {"question": QUESTION, "contexts": TEXTS, "answer": ANSWER, "ground_truths": [REFERENCE]},
+        prediction="answer",
+        reference="ground_truths",
     ),
-    "LangChain, a retrieval chain": Case(
-        "LangChain",
+    "LangChain, a retrieval chain": passages(
         {
             "input": QUESTION,
-            "context": [
-                {"id": None, "metadata": {"source": "a.pdf"}, "page_content": text, "type": "Document"}
-                for text in (FIRST, SECOND)
-            ],
+            "context": [{"id": None, "metadata": {}, "page_content": one, "type": "Document"} for one in TEXTS],
             "answer": ANSWER,
-            "reference": REFERENCE,
         },
-        {"prediction": "answer"},
-        f"{FIRST}\n\n{SECOND}",
-        "summary",
+        prediction="answer",
     ),
-    "LangChain, RetrievalQA": Case(
-        "LangChain",
-        {
-            "query": QUESTION,
-            "result": ANSWER,
-            "source_documents": [{"page_content": text, "metadata": {}} for text in (FIRST, SECOND)],
-            "reference": REFERENCE,
-        },
-        {"prediction": "result"},
-        *PASSAGES,
+    "LangChain, RetrievalQA": passages(
+        {"query": QUESTION, "result": ANSWER, "source_documents": [{"page_content": one} for one in TEXTS]},
+        prediction="result",
     ),
-    "LangChain, serialised": Case(
-        "LangChain",
+    "LangChain, serialised": passages(
         {
             "question": QUESTION,
             "documents": [
-                {
-                    "lc": 1,
-                    "type": "constructor",
-                    "id": ["langchain", "schema", "document", "Document"],
-                    "kwargs": {"page_content": text, "type": "Document"},
-                }
-                for text in (FIRST, SECOND)
+                {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": {"page_content": one}}
+                for one in TEXTS
             ],
             "prediction": ANSWER,
-            "reference": REFERENCE,
-        },
-        {},
-        *PASSAGES,
+        }
     ),
-    "LlamaIndex, nodes with scores": Case(
-        "LlamaIndex",
+    "LlamaIndex, nodes with scores": passages(
         {
             "query": QUESTION,
             "response": ANSWER,
-            "source_nodes": [
-                {"node": {"id_": "n", "text": text, "class_name": "TextNode"}, "score": 0.8}
-                for text in (FIRST, SECOND)
-            ],
-            "reference": REFERENCE,
+            "source_nodes": [{"node": {"text": one, "class_name": "TextNode"}, "score": 0.8} for one in TEXTS],
         },
-        PREDICTION,
-        *PASSAGES,
+        prediction="response",
     ),
-    "LlamaIndex, an evaluation": Case(
-        "LlamaIndex",
-        {"query": QUESTION, "contexts": [FIRST, SECOND], "response": ANSWER, "reference": REFERENCE},
-        PREDICTION,
-        *PASSAGES,
+    "LlamaIndex, an evaluation": passages(
+        {"query": QUESTION, "contexts": TEXTS, "response": ANSWER}, prediction="response"
     ),
-    "Haystack": Case(
-        "Haystack",
+    "Haystack": passages(
         {
             "query": QUESTION,
-            "documents": [{"id": "1", "content": text, "meta": {}, "score": 0.5} for text in (FIRST, SECOND)],
+            "documents": [{"id": "1", "content": one, "meta": {}, "score": 0.5} for one in TEXTS],
             "prediction": ANSWER,
-            "reference": REFERENCE,
-        },
-        {},
-        *PASSAGES,
+        }
     ),
-    "deepeval": Case(
-        "deepeval",
-        {
-            "input": QUESTION,
-            "actual_output": ANSWER,
-            "expected_output": REFERENCE,
-            "retrieval_context": [FIRST, SECOND],
-        },
-        {"prediction": "actual_output", "reference": "expected_output"},
-        *PASSAGES,
+    "deepeval": passages(
+        {"input": QUESTION, "actual_output": ANSWER, "expected_output": REFERENCE, "retrieval_context": TEXTS},
+        prediction="actual_output",
+        reference="expected_output",
     ),
-    "OpenAI, a chat": Case(
-        "OpenAI",
-        {"messages": [{"role": "developer", "content": "Be brief."}, ASKED, TOLD], "reference": REFERENCE},
-        {},
-        f"Be brief.\n{QUESTION}",
-        "dialogue",
-        [
-            "context: 2 turns a row, from column 'messages'",
-            "candidate: the last message, which is the assistant's, from column 'messages'",
-        ],
+    "OpenAI, a chat": brief_chat(
+        {"messages": [says("developer", "Be brief."), ASKED, TOLD]},
+        read=["context: 2 turns a row, from column 'messages'", FROM_MESSAGES],
     ),
-    "OpenAI, parts": Case(
-        "OpenAI",
+    "OpenAI, parts": chat(
         {
             "messages": [
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "text", "text": QUESTION},
-                        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
-                    ],
-                },
-                {"role": "assistant", "content": [{"type": "output_text", "text": ANSWER, "annotations": []}]},
-            ],
-            "reference": REFERENCE,
+                says(
+                    "user", [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": ""}}]
+                ),
+                says("assistant", [{"type": "output_text", "text": ANSWER, "annotations": []}]),
+            ]
         },
-        {},
-        QUESTION,
-        "dialogue",
-        ["left out: images (1)"],
+        read=["left out: images (1)"],
     ),
-    "OpenAI, tools": Case(
-        "OpenAI",
+    "OpenAI, tools": chat(
         {
             "messages": [
                 ASKED,
-                {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]},
-                {"role": "tool", "tool_call_id": "c1", "content": '{"ferry": "10:00"}'},
+                says("assistant", None, tool_calls=[CALL, CALL]),
+                says("tool", '{"ferry": "10:00"}', tool_call_id="c1"),
                 TOLD,
-            ],
-            "reference": REFERENCE,
+            ]
         },
-        {"prediction": "messages"},
-        QUESTION,
-        "dialogue",
-        ["left out: calls of tools (2), results of tools (1)"],
+        prediction="messages",
+        read=["left out: calls of tools (2), results of tools (1)"],
     ),
-    "OpenAI, request and response": Case(
-        "OpenAI",
-        {
-            "request": {"messages": [ASKED]},
-            "response": {"choices": [{"index": 0, "message": TOLD}]},
-            "reference": REFERENCE,
-        },
-        {"prediction": "response.choices.0.message.content", "context": "request.messages"},
-        QUESTION,
-        "dialogue",
+    "OpenAI, request and response": chat(
+        {"request": {"messages": [ASKED]}, "response": {"choices": [{"index": 0, "message": TOLD}]}},
+        prediction="response.choices.0.message.content",
+        context="request.messages",
     ),
-    "promptfoo": Case(
-        "promptfoo",
-        {
-            "vars": {"question": QUESTION, "context": FIRST, "reference": REFERENCE},
-            "response": {"output": ANSWER},
-            "success": True,
-        },
-        {"prediction": "response.output", "reference": "vars.reference", "context": "vars.context"},
-        FIRST,
-        "text",
+    "promptfoo": plain(
+        {"vars": {"question": QUESTION, "context": FIRST, "reference": REFERENCE}, "response": {"output": ANSWER}},
+        prediction="response.output",
+        reference="vars.reference",
+        context="vars.context",
     ),
-    "lm-eval": Case(
-        "lm-eval",
+    "lm-eval": plain(
+        {"doc": {"question": QUESTION, "context": FIRST}, "target": REFERENCE, "filtered_resps": [ANSWER]},
+        prediction="filtered_resps",
+        reference="target",
+        context="doc.context",
+    ),
+    "Inspect": chat(
         {
-            "doc_id": 0,
-            "doc": {"question": QUESTION, "context": FIRST},
+            "input": [{"id": "m", "source": "input", **ASKED}],
             "target": REFERENCE,
-            "resps": [[ANSWER]],
-            "filtered_resps": [ANSWER],
+            "output": {"completion": ANSWER},
         },
-        {"prediction": "filtered_resps", "reference": "target", "context": "doc.context"},
-        FIRST,
-        "text",
+        prediction="output.completion",
+        reference="target",
+        context="input",
     ),
-    "Inspect": Case(
-        "Inspect",
-        {
-            "id": 1,
-            "input": [{"id": "m", "role": "user", "source": "input", "content": QUESTION}],
-            "target": REFERENCE,
-            "output": {"model": "m", "completion": ANSWER},
-            "metadata": {"context": FIRST},
-        },
-        {"prediction": "output.completion", "reference": "target", "context": "input"},
-        QUESTION,
-        "dialogue",
-    ),
-    "Inspect, metadata": Case(
-        "Inspect",
+    "Inspect, metadata": case(
+        f"{QUESTION}\n\n{FIRST}",
+        "summary",
         {
             "input": QUESTION,
             "target": [REFERENCE],
             "output": {"completion": ANSWER},
             "metadata": {"docs": [FIRST]},
         },
-        {"prediction": "output.completion", "reference": "target", "context": "metadata.docs"},
-        f"{QUESTION}\n\n{FIRST}",
-        "summary",
+        prediction="output.completion",
+        reference="target",
+        context="metadata.docs",
     ),
-    "MT-Bench": Case(
-        "MT-Bench",
+    "MT-Bench": case(
+        QUESTION,
+        "text",
         {
-            "question_id": 81,
             "turns": [QUESTION, "And on Sundays?"],
             "reference": [REFERENCE, "At noon."],
             "choices": [{"index": 0, "turns": [ANSWER, "At noon."]}],
         },
-        {"prediction": "choices.0.turns.0", "reference": "reference.0", "context": "turns.0"},
-        QUESTION,
-        "text",
+        prediction="choices.0.turns.0",
+        reference="reference.0",
+        context="turns.0",
     ),
-    "Hugging Face, a chat": Case(
-        "Hugging Face",
-        {"messages": [{"role": "system", "content": "Be brief."}, ASKED, TOLD], "reference": REFERENCE},
-        {},
-        f"Be brief.\n{QUESTION}",
-        "dialogue",
+    "Hugging Face, a chat": brief_chat({"messages": [BRIEF, ASKED, TOLD]}),
+    "Hugging Face, prompt and completion": chat(
+        {"prompt": [ASKED], "completion": [TOLD]}, prediction="completion", context="prompt"
     ),
-    "Hugging Face, prompt and completion": Case(
-        "Hugging Face",
-        {"prompt": [ASKED], "completion": [TOLD], "reference": REFERENCE},
-        {"prediction": "completion", "context": "prompt"},
-        QUESTION,
-        "dialogue",
-    ),
-    "Hugging Face, ShareGPT": Case(
-        "Hugging Face",
-        {
-            "conversations": [{"from": "human", "value": QUESTION}, {"from": "gpt", "value": ANSWER}],
-            "reference": REFERENCE,
-        },
-        {},
-        QUESTION,
-        "dialogue",
+    "Hugging Face, ShareGPT": chat(
+        {"conversations": [{"from": "human", "value": QUESTION}, {"from": "gpt", "value": ANSWER}]}
     ),
 }
-CASES["LangChain, a retrieval chain"] = CASES["LangChain, a retrieval chain"]._replace(context=PASSAGES[0])
 
 
 def read_file(path, *options):
@@ -367,34 +274,36 @@ def test_the_table_of_the_page_has_every_tool():
     tools = {
         re.sub(r"[*`]", "", line.split("|")[1]).strip() for line in section.splitlines() if line.startswith("| ")
     }
-    assert {case.tool for case in CASES.values()} <= tools
+    assert {name.partition(",")[0] for name in CASES} <= tools
 
 
 # Passages
 
-ROW = {"prediction": ANSWER, "reference": REFERENCE}
 NAMES = [
     *("retrieved_contexts", "contexts", "documents", "source_documents", "context_list", "retrieved_documents"),
     *("chunks", "passages", "Passages", "retrievedContexts", "Source Documents", "retrieved-chunks", "docs"),
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("asked", ["question", "user_input", "query", "input", "Question", None])
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        *((name, "question") for name in NAMES),
+        *(("contexts", asked) for asked in ("user_input", "query", "input", "Question", None)),
+    ],
+)
 def test_passages_under_their_usual_names(tmp_path, table_rows, name, asked):
-    question = {asked: QUESTION} if asked else {}
-    row = {**ROW, name: [FIRST, SECOND], **question}
-    expected = PASSAGES[0] if asked else f"{FIRST}\n\n{SECOND}"
-    rows, _ = read_file(jsonl.write(tmp_path / "rows.jsonl", [row]))
-    rows += table_rows([row])
-    rows += table_rows(pd.DataFrame([row]))
-    rows += read_file(jsonl.write(tmp_path / "rows.jsonl", [{**ROW, "context": {name: row[name], **question}}]))[0]
-    rows += table_rows([{**ROW, "context": {name: row[name], **question}}])
+    columns = {name: TEXTS, **({asked: QUESTION} if asked else {})}
+    rows = []
+    for row in ({**ROW, **columns}, {**ROW, "context": columns}):
+        rows += [*read_file(jsonl.write(tmp_path / "rows.jsonl", [row]))[0], *table_rows([row])]
+    rows += table_rows(pd.DataFrame([{**ROW, **columns}]))
+    expected = WITH_QUESTION if asked else f"{FIRST}\n\n{SECOND}"
     assert [(prose(row), row.task) for row in rows] == [(expected, "summary")] * 5
 
 
 NO_PASSAGES = {
-    "turns under their own name": ({"context": [FIRST, SECOND]}, f"{FIRST}\n{SECOND}", "dialogue"),
+    "turns under their own name": ({"context": TEXTS}, f"{FIRST}\n{SECOND}", "dialogue"),
     "a text under the name": ({"contexts": FIRST}, FIRST, "text"),
     "messages under the name": ({"contexts": [ASKED]}, QUESTION, "dialogue"),
     "a record under the name": ({"contexts": {"name": "Jane"}}, "name: Jane", "data"),
@@ -421,7 +330,7 @@ def test_what_is_no_passages_stays_what_it_is(tmp_path, table_rows, case):
 
 
 def test_a_dialogue_that_is_said_to_be_one_is_one(tmp_path, table_rows):
-    row = {**ROW, "contexts": [FIRST, SECOND], "kind": "dialogue"}
+    row = {**ROW, "contexts": TEXTS, "kind": "dialogue"}
     path = jsonl.write(tmp_path / "rows.jsonl", [row, {**row, "kind": ""}])
     assert [row.task for row in read_file(path, "--task", "dialogue")[0]] == ["dialogue"] * 2
     assert [row.task for row in read_file(path, "--task-column", "kind")[0]] == ["dialogue", "summary"]
@@ -430,7 +339,7 @@ def test_a_dialogue_that_is_said_to_be_one_is_one(tmp_path, table_rows):
 
 
 def test_an_argument_has_no_name_that_says_passages():
-    [context] = check_contexts([[FIRST, SECOND]])
+    [context] = check_contexts([TEXTS])
     assert context.task == "dialogue"
 
 
@@ -508,80 +417,53 @@ def test_turns_in_another_form_are_no_passages(turn):
 
 
 def test_passages_of_a_vector_store_are_those_of_its_only_question():
-    for context in ({"documents": [[FIRST, SECOND]]}, {"question": QUESTION, "context": [FIRST, SECOND]}):
-        assert check_contexts([context])[0].text.split("\x1e")[-2:] == [FIRST, SECOND]
+    for context in ({"documents": [TEXTS]}, {"question": QUESTION, "context": TEXTS}):
+        assert check_contexts([context])[0].text.split("\x1e")[-2:] == TEXTS
 
 
 def test_fields_of_harnesses_are_passages_by_their_names():
     options = read_options({"context": "retrieved_contexts"})
-    fields = {"user_input": QUESTION, "retrieved_contexts": [FIRST, SECOND]}
-    assert options.find_context(fields, "vars") == {"question": QUESTION, "passages": [FIRST, SECOND]}
+    fields = {"user_input": QUESTION, "retrieved_contexts": TEXTS}
+    assert options.find_context(fields, "vars") == {"question": QUESTION, "passages": TEXTS}
     assert read_options({}).find_context({"context": [FIRST]}, "vars") == [FIRST]
 
 
 # Chats
 
 CHATS = {  # messages of a context, its text, what is left out
-    "text parts": (
-        [{"role": "user", "content": [{"type": "text", "text": FIRST}, {"text": SECOND}]}],
-        f"{FIRST} {SECOND}",
-        "",
-    ),
-    "parts that are texts": ([{"role": "user", "content": [FIRST, SECOND]}], f"{FIRST} {SECOND}", ""),
+    "text parts": ([says("user", [{"type": "text", "text": FIRST}, {"text": SECOND}])], f"{FIRST} {SECOND}", ""),
+    "parts that are texts": ([says("user", TEXTS)], f"{FIRST} {SECOND}", ""),
     "images and sound": (
-        [
-            {
-                "role": "user",
-                "content": [{"type": "input_image"}, {"type": "input_audio"}, {"type": "text", "text": FIRST}],
-            }
-        ],
+        [says("user", [{"type": "input_image"}, {"type": "input_audio"}, {"type": "text", "text": FIRST}])],
         FIRST,
         "left out: images (1), parts that are no text (1)",
     ),
     "calls": (
-        [
-            ASKED,
-            {"role": "assistant", "content": "Let me see.", "tool_calls": [CALL]},
-            {"role": "tool", "content": "10"},
-        ],
+        [ASKED, says("assistant", "Let me see.", tool_calls=[CALL]), says("tool", "10")],
         f"{QUESTION}\nLet me see.",
         "left out: calls of tools (1), results of tools (1)",
     ),
     "calls in parts": (
         [
             ASKED,
-            {
-                "role": "assistant",
-                "content": [{"type": "thinking", "thinking": "..."}, {"type": "tool_use", "name": "a"}],
-            },
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "content": "10"}, {"type": "text", "text": FIRST}],
-            },
+            says("assistant", [{"type": "thinking", "thinking": "..."}, {"type": "tool_use", "name": "a"}]),
+            says("user", [{"type": "tool_result", "content": "10"}, {"type": "text", "text": FIRST}]),
         ],
         f"{QUESTION}\n{FIRST}",
         "left out: calls of tools (1), parts of reasoning (1), results of tools (1)",
     ),
     "a function's call": (
-        [
-            ASKED,
-            {"role": "assistant", "content": None, "function_call": {"name": "a"}},
-            {"role": "function", "content": "b"},
-        ],
+        [ASKED, says("assistant", None, function_call={"name": "a"}), says("function", "b")],
         QUESTION,
         "left out: calls of tools (1), results of tools (1)",
     ),
     "no content": (
-        [{"role": "assistant", "content": None}, {"role": "user", "content": ""}, ASKED],
+        [says("assistant", None), says("user", ""), ASKED],
         QUESTION,
         "left out: messages without a text (2)",
     ),
-    "two in sequence": ([ASKED, {"role": "user", "content": FIRST}], f"{QUESTION}\n{FIRST}", ""),
-    "instructions by two": (
-        [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "Be kind."}, ASKED],
-        f"Be brief.\nBe kind.\n{QUESTION}",
-        "",
-    ),
+    "two in sequence": ([ASKED, says("user", FIRST)], f"{QUESTION}\n{FIRST}", ""),
+    "instructions by two": ([BRIEF, says("developer", "Be kind."), ASKED], f"Be brief.\nBe kind.\n{QUESTION}", ""),
     "LangChain": (
         [{"type": "system", "content": "Be brief."}, {"type": "human", "content": QUESTION}],
         f"Be brief.\n{QUESTION}",
@@ -590,18 +472,13 @@ CHATS = {  # messages of a context, its text, what is left out
     "LangChain, in data": ([{"type": "human", "data": {"content": QUESTION, "type": "human"}}], QUESTION, ""),
     "ShareGPT": (
         [
-            {"from": "human", "value": FIRST},
-            {"from": "gpt", "value": SECOND},
-            {"from": "human", "value": QUESTION},
+            {"from": role, "value": one}
+            for role, one in zip(("human", "gpt", "human"), (*TEXTS, QUESTION), strict=True)
         ],
         f"{FIRST}\n{SECOND}\n{QUESTION}",
         "",
     ),
-    "roles in capitals": (
-        [{"role": "User", "content": FIRST}, {"role": "Human", "content": QUESTION}],
-        f"{FIRST}\n{QUESTION}",
-        "",
-    ),
+    "roles in capitals": ([says("User", FIRST), says("Human", QUESTION)], f"{FIRST}\n{QUESTION}", ""),
     "Gemini": ([{"role": "user", "parts": [{"text": QUESTION}]}], QUESTION, ""),
 }
 
@@ -627,7 +504,7 @@ def test_the_last_message_is_the_candidate(tmp_path, table_rows, chat, answer):
     for options in ((), ("--prediction-column", "messages"), ("--context-column", "messages")):
         [found], lines = read_file(path, *options)
         assert (found.candidate, found.context) == (ANSWER, text)
-        assert "candidate: the last message, which is the assistant's, from column 'messages'" in lines
+        assert FROM_MESSAGES in lines
     [found], _ = read_file(path, "--no-use-context")
     assert (found.candidate, found.context) == (ANSWER, "")
 
@@ -654,7 +531,7 @@ def test_the_output_keeps_the_chat(tmp_path, tiny_mini, run):
     path, out = jsonl.write(tmp_path / "rows.jsonl", [row]), tmp_path / "out.jsonl"
     code, text, _ = run("score", path, "--out", out)
     assert code == 0
-    assert "candidate: the last message, which is the assistant's, from column 'messages'" in text
+    assert FROM_MESSAGES in text
     assert jsonl.read(out)[0]["messages"] == row["messages"]
     assert run("score", path, "--fail-under-baseline", out)[0] == 0
 
@@ -677,10 +554,7 @@ def test_chats_without_an_answer_are_refused(tmp_path, messages, fault):
 
 
 def test_a_call_of_a_tool_is_a_blank_answer(tmp_path):
-    row = {
-        "messages": [ASKED, {"role": "assistant", "content": None, "tool_calls": [CALL]}],
-        "reference": REFERENCE,
-    }
+    row = {"messages": [ASKED, says("assistant", None, tool_calls=[CALL])], "reference": REFERENCE}
     [found], lines = read_file(jsonl.write(tmp_path / "rows.jsonl", [row]))
     assert found.candidate == ""
     assert "left out: calls of tools (1)" in lines
