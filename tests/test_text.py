@@ -69,18 +69,8 @@ def test_soft_hyphens_are_no_ends_of_words(broken):
 
 
 WORDS = {
-    "tuesday",
-    "information",
-    "resign",
-    "sign",
-    "well",
-    "known",
-    "two",
-    "three",
-    "shop",
-    "afternoon",
-    "unionised",
-    "ionised",
+    *("tuesday", "information", "resign", "sign", "well", "known", "two", "three", "shop", "afternoon"),
+    *("unionised", "ionised"),
 }
 
 
@@ -201,48 +191,16 @@ def test_reasoning_ends_where_its_own_tag_closes(text, cleaned):
 
 LOOPS = [
     *(
-        "<think>",
-        "<think ",
-        "<think a=",
-        "</think",
-        "<Reasoning>",
-        "<think></thinking>",
-        "<|channel|>analysis",
-        "<|channel|>",
+        *("<think>", "<think ", "<think a=", "</think", "<Reasoning>", "<think></thinking>"),
+        *("<|channel|>analysis", "<|channel|>"),
     ),
     *(
-        "<|start_header_id|> a ",
-        "<|",
-        "<",
-        "[",
-        "(",
-        "so, ",
-        "<!-- ",
-        "a ",
-        "\n",
-        " \n",
-        "- ",
-        "```",
-        "|",
-        ".",
-        "\u2026",
-        "http://",
+        *("<|start_header_id|> a ", "<|", "<", "[", "(", "so, ", "<!-- ", "a ", "\n", " \n", "- ", "```", "|"),
+        *(".", "\u2026", "http://"),
     ),
     *(
-        "a-\n",
-        "a- ",
-        "-\n",
-        "\u00ad\n",
-        "\u00ad ",
-        "www.",
-        "#1",
-        "##a ",
-        "\u0120a",
-        " ##",
-        "1. ",
-        "a'",
-        "\u4e2d",
-        "\u00ad",
+        *("a-\n", "a- ", "-\n", "\u00ad\n", "\u00ad ", "www.", "#1", "##a ", "\u0120a", " ##", "1. ", "a'"),
+        *("\u4e2d", "\u00ad"),
     ),
 ]
 
@@ -265,12 +223,7 @@ TOKENS = [
     *("[gMASK]", "<sop>", "<eop>", "<eod>", "[EOS]", "[BOS]", "[EOT]", "<end_of_utterance>", "<end_of_text>"),
     *("<0x0A>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[unused1]", "<SPECIAL_12>", "<reserved_106>"),
     *(
-        "<fim_middle>",
-        "<think/>",
-        "\u2047",
-        "<\uff5cend\u2581of\u2581sentence\uff5c>",
-        "<<SYS>>",
-        "[MASK]",
+        *("<fim_middle>", "<think/>", "\u2047", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<<SYS>>", "[MASK]"),
         "<unk>",
     ),
 ]
@@ -321,15 +274,8 @@ def test_other_signs_are_no_pieces(score, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "<b>bus</b>",
-        "a < b and c > d",
-        "<image>",
-        "<answer>",
-        "[note]",
-        "<special>",
-        "See [1].",
-        "<thinking about it> is hard",
-        "x|y|z",
+        *("<b>bus</b>", "a < b and c > d", "<image>", "<answer>", "[note]", "<special>", "See [1]."),
+        *("<thinking about it> is hard", "x|y|z"),
     ],
 )
 def test_other_marks_are_text(text):

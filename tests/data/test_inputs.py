@@ -650,14 +650,7 @@ CSV_WRITERS = {
     ),
 }
 CSV_TEXTS = [
-    'He said "no".',
-    '["a", "b"]',
-    '"',
-    '"So"',
-    "two\nlines",
-    "a\ttab",
-    'a "\tb\n" c',
-    '{"a": "b"}',
+    *('He said "no".', '["a", "b"]', '"', '"So"', "two\nlines", "a\ttab", 'a "\tb\n" c', '{"a": "b"}'),
     "\u05e9",
 ]
 

@@ -79,23 +79,8 @@ WRITERS = {
 MISSING = {"None": None, "NaN": float("nan"), "NaN of NumPy": np.float64("nan"), "NA": pd.NA}
 
 WORDS = [
-    "She",
-    "went",
-    "to",
-    "town",
-    '"no"',
-    '""',
-    '"',
-    "it's",
-    ",",
-    ";",
-    "\\",
-    "|",
-    "é",
-    "你好",
-    "\U0001f600",
-    "#1",
-    "=2",
+    *("She", "went", "to", "town", '"no"', '""', '"', "it's", ",", ";", "\\", "|", "é", "你好", "\U0001f600"),
+    *("#1", "=2"),
 ]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).flatmap(
     lambda words: st.sampled_from([" ", " ", " ", "\n", "\t", " \r\n"]).map(

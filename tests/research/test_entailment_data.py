@@ -35,18 +35,7 @@ from tests import jsonl, tiny_models
 
 CONTRADICTION, ENTAILMENT, NEUTRAL = LABELS
 NUMBERS = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     "last",
 ]
 FOLDER = Path(pairs.__file__).parent

@@ -460,13 +460,8 @@ def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkey
 @pytest.mark.parametrize(
     "sentence",
     [
-        "Is it new?",
-        '"Is it new?"',
-        "(Is it new?)",
-        "\u201cIs it?\u201d",
-        "\u65b0\u3057\u3044\uff1f",
-        "Is it new? [1]",
-        "**Is it new?**",
+        *("Is it new?", '"Is it new?"', "(Is it new?)", "\u201cIs it?\u201d", "\u65b0\u3057\u3044\uff1f"),
+        *("Is it new? [1]", "**Is it new?**"),
     ],
 )
 def test_there_is_no_verdict_on_a_question(sentence):

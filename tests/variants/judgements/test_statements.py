@@ -267,32 +267,12 @@ WORDS = st.sampled_from(
 )
 MARKED = st.sampled_from(
     [
-        "{}",
-        "{}",
-        "**{}**",
-        "_{}_",
-        "`{}`",
-        '"{}"',
-        "\u2018{}\u2019",
-        "({})",
-        "<b>{}</b>",
-        "{}[1]",
-        "{}</s>",
-        "{}&amp;",
+        *("{}", "{}", "**{}**", "_{}_", "`{}`", '"{}"', "\u2018{}\u2019", "({})", "<b>{}</b>", "{}[1]"),
+        *("{}</s>", "{}&amp;"),
     ]
 )
 OTHERS = [
-    "Yes,",
-    "So,",
-    "- ",
-    "1. ",
-    "Answer:",
-    "[1]",
-    "(Smith 2020)",
-    "\U0001f600",
-    "<unk>",
-    "\u2014",
-    ":)",
+    *("Yes,", "So,", "- ", "1. ", "Answer:", "[1]", "(Smith 2020)", "\U0001f600", "<unk>", "\u2014", ":)"),
     "\u2026",
 ]
 PARTS = st.builds(lambda first, second, word: first.format(second.format(word)), MARKED, MARKED, WORDS)
@@ -365,30 +345,8 @@ def test_without_a_pipeline_nothing_is_a_fragment(monkeypatch):
 @pytest.mark.parametrize(
     "run",
     [
-        "a",
-        "a ",
-        "1. ",
-        "[1]",
-        "**",
-        "_a",
-        "<b>",
-        "</b>",
-        "(",
-        "http://a ",
-        "\u00b2",
-        "\U0001f600",
-        "so, ",
-        "? ",
-        "\\xc3",
-        "(Smith 2020",
-        "Smith, ",
-        "&amp;",
-        "`",
-        "text ",
-        ":)",
-        "- ",
-        '"',
-        "no ",
+        *("a", "a ", "1. ", "[1]", "**", "_a", "<b>", "</b>", "(", "http://a ", "\u00b2", "\U0001f600", "so, "),
+        *("? ", "\\xc3", "(Smith 2020", "Smith, ", "&amp;", "`", "text ", ":)", "- ", '"', "no "),
         "the answer ",
     ],
 )
