@@ -4,6 +4,7 @@ import argparse
 import itertools
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -79,6 +80,12 @@ def test_the_lowest_of_many_rows_are_shown(score):
 @pytest.mark.parametrize("value", ["nan", "x"])
 def test_thresholds_that_are_no_numbers(failing, option, value):
     assert f"{option}: must be a finite number, got '{value}'" in failing("score", "rows.jsonl", option, value)
+
+
+@pytest.mark.parametrize("option", ["--fail-contradicted", "--fail-unsupported", "--fail-unchecked"])
+@pytest.mark.parametrize("share", ["-0.1", "1", "x"])
+def test_shares_that_are_none(failing, option, share):
+    assert re.search(f"{option}: .*(share|number)", failing("score", "rows.jsonl", f"{option}={share}"))
 
 
 # Rows that cannot be checked, and all gates together
@@ -192,8 +199,7 @@ GATES = {  # options with which the gate fails, and with which it passes; the ro
 }
 
 
-@pytest.mark.parametrize("gates", list(itertools.product([None, 0, 1], repeat=len(GATES))))
-def test_the_status_is_3_if_any_gate_fails(gates):
+def test_each_gate_that_fails_says_so_whatever_the_others_do():
     """Of all combinations of gates that are not there, fail, or pass."""
     rows = [
         RowScore(1.0, contradicted=(VERDICT,)),
@@ -202,19 +208,18 @@ def test_the_status_is_3_if_any_gate_fails(gates):
     ]
     parser = argparse.ArgumentParser()
     add_gate_options(parser)
-    options, baseline = [], None
-    for (option, values), gate in zip(GATES.items(), gates, strict=True):
-        if gate is None:
-            continue
-        if option == "--fail-under-baseline":
-            baseline = Baseline("scores.jsonl", [values[gate]] * 3)
-        else:
-            options += [option, str(values[gate])]
-    failed = []
-    for gate in make_gates(parser.parse_args(options), baseline):
-        read(gate, *((Row("a", ("b",), "c"), row) for row in rows))
-        failed += [line for line in gate.failures() if not line.startswith(" ")]
-    assert len(failed) == gates.count(0)
+    for places in itertools.product([None, 0, 1], repeat=len(GATES)):
+        values = {
+            option: GATES[option][place] for option, place in zip(GATES, places, strict=True) if place is not None
+        }
+        mean = values.pop("--fail-under-baseline", None)
+        baseline = None if mean is None else Baseline("scores.jsonl", [mean] * 3)
+        options = [str(part) for option in values.items() for part in option]
+        failed = []
+        for gate in make_gates(parser.parse_args(options), baseline):
+            read(gate, *((Row("a", ("b",), "c"), row) for row in rows))
+            failed += [line for line in gate.failures() if not line.startswith(" ")]
+        assert len(failed) == places.count(0), options
 
 
 @pytest.mark.parametrize("option", GATES)

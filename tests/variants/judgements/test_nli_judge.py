@@ -394,14 +394,6 @@ def test_the_aggregation_of_references_reaches_the_term_sentences(how, expected)
     assert values == pytest.approx({"references": 0.8 if how == "max" else 0.5, "sentences": expected})
 
 
-@pytest.mark.parametrize("recall", [0.749, 0.75])
-def test_a_text_far_from_its_references_is_unchecked(recall):
-    found = conclude(text("It is new.", "It is old."), lambda *_: CONTRADICTED, recall=recall)
-    is_close = recall == 0.75
-    assert (found.unchecked, len(found.contradicted)) == (("", 1) if is_close else ("far from its references", 0))
-    assert found.contradicted_share == (1.0 if is_close else None)
-
-
 # Facts
 
 SOURCE = "Anna Rossi opened the hall in Bonn in 1969, and 300 people came."

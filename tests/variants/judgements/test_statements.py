@@ -305,7 +305,10 @@ KINDS = {
         "Heavy rain in the whole of the south of May",  # long, such as a headline
         '"Is it late?" he asked.',
     ],
-    Kind.QUESTION: ["Is it late?", "So, is it late?!", '"Is it late?"', "(Who came?)", "It rained?"],
+    Kind.QUESTION: [
+        *("Is it late?", "So, is it late?!", '"Is it late?"', "(Who came?)", "It rained?", "Is it late? [1]"),
+        *("**Is it late?**", "\u201cIs it?\u201d", "\u65b0\u3057\u3044\uff1f"),
+    ],
     Kind.REFUSAL: [
         "The text does not mention how long it took.",
         "The passages don't say who won.",
