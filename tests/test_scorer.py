@@ -135,49 +135,6 @@ def test_a_contradiction_takes_nothing_from_a_score_below_zero():
     assert (contradiction.value, contradiction.weight) == (0.5, 0)
 
 
-# The task is said
-
-TASKS = [
-    ("Was it late?\nIt was.", None, "text"),
-    (["Was it late?", "It was."], None, "dialogue"),
-    ([{"role": "user", "content": "Was it late?"}], None, "dialogue"),
-    ({"passages": ["It was late.", "They won."]}, None, "summary"),
-    ({"question": "Was it late?", "passages": ["It was late.", "They won."]}, None, "summary"),
-    ("It was late. They won.", "summary", "summary"),
-    ({"name": "The Mill", "food": "Thai"}, None, "data"),
-    ("name[The Mill], food[Thai]", None, "text"),
-    ("name[The Mill], food[Thai]", "data", "data"),
-    ("A: Was it late?\nB: It was.", "dialogue", "dialogue"),
-    (["Was it late?", "It was."], "text", "text"),
-    ("", None, "text"),
-]
-
-
-def tasks_of(result):
-    return [record["task"] for record in result.to_records()]
-
-
-def test_the_task_follows_from_the_type_of_the_context_or_is_said(make):
-    contexts, tasks, expected = map(list, zip(*TASKS, strict=True))
-    result = make(variant="fast").score(
-        ["It was."] * len(TASKS), ["It was late."] * len(TASKS), contexts, tasks=tasks
-    )
-    assert tasks_of(result) == expected
-    second = {row.terms[1].name for row, task in zip(result.row_scores, expected, strict=True) if task == "data"}
-    assert second == {"sentences"}
-    assert "|task:data,dialogue,summary,text|" in str(result.signature)
-
-
-def test_the_task_of_all_rows_is_a_setting(make):
-    rows = (["It was."] * 2, ["It was late."] * 2, ["Was it late?", ["Was it late?", "It was."]])
-    for scorer, options in ((make(variant="fast", task="data"), {}), (make(variant="fast"), {"tasks": "data"})):
-        result = scorer.score(*rows, **options)
-        assert tasks_of(result) == ["data", "data"]
-        assert "|task:data|" in str(result.signature)
-    result = make(variant="fast", task="data").score(*rows, tasks=[None, "dialogue"])
-    assert tasks_of(result) == ["data", "dialogue"]
-
-
 @pytest.mark.parametrize("options", [{"tasks": ["text", "story"]}, {"tasks": "story"}])
 def test_an_unknown_task_is_refused_with_the_list(make, loads, options):
     with pytest.raises(ValueError, match=r"^tasks\[[01]\] .*'text', 'summary', 'dialogue', 'data'.*'story'"):
@@ -185,21 +142,6 @@ def test_an_unknown_task_is_refused_with_the_list(make, loads, options):
     with pytest.raises(ValueError, match=r"^task .*'text', 'summary', 'dialogue' or 'data'.*'story'"):
         make(variant="fast", task="story")
     assert loads == []
-
-
-@pytest.mark.parametrize(
-    ("variant", "setting"),
-    [
-        ("paper", {"context_weight": 0.3}),
-        ("paper", {"contradiction_penalty": 0.3}),
-        ("plus", {"max_mask_ratio": 0.3}),
-        ("fast", {"planner": "none"}),
-    ],
-)
-def test_a_setting_of_another_variant_is_refused(variant, setting):
-    [name] = setting
-    with pytest.raises(ValueError, match=rf"^{name} has no effect with variant '{variant}'.*belongs to variant "):
-        MarsScorer("mini", variant=variant, **setting)
 
 
 # Odd input

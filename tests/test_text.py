@@ -307,14 +307,3 @@ def test_lists_of_tokens_are_noticed(score):
     assert not is_noticed(Notice.TOKEN_LISTS, "Bus.", ["bus", "by bus", "a bus"])
     assert is_noticed(Notice.CANDIDATE_TOKENS, ["She", "took", "the", "bus", "."])
     assert not is_noticed(Notice.CANDIDATE_TOKENS, ["Bus.", "A bus.", "By bus."])
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_column_of_tasks_counts_if_it_is_named(tiny_mini):
-    scorer = MarsScorer(**tiny_mini, variant="fast", store=False)
-    table = [{"prediction": ANSWER, "reference": REFERENCE, "context": CONTEXT, "kind": "data"}]
-    by_column = scorer.score_table(table, columns={"task": "kind"})
-    assert [row.task for row in by_column.rows] == ["data"]
-    alone = scorer.score([ANSWER], [REFERENCE], [CONTEXT], tasks=["data"])
-    assert alone.row_scores == by_column.row_scores
-    assert [row.task for row in scorer.score_table(table).rows] == ["text"]

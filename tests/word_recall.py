@@ -1,5 +1,7 @@
 """MARS that is easily computed by hand: the share of a reference's words in a candidate, by a tiny encoder."""
 
+import functools
+
 from mars_score import presets
 from mars_score.scorer import MarsScorer
 from tests import tiny_models
@@ -15,6 +17,11 @@ SETTINGS = {
 OPTIONS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
+@functools.cache
+def _other_models():
+    return {"language_model": tiny_models.tiny_gpt2(), "entailment_model": tiny_models.tiny_nli()}
+
+
 def install_models(patch, encoder=None):
     """Let preset "mini" be of tiny models, and the default.
 
@@ -25,9 +32,7 @@ def install_models(patch, encoder=None):
     Returns:
         A list that each call of ``MarsScorer.score_rows`` adds to: the scorer and what it scored as three lists.
     """
-    models = {"language_model": tiny_models.tiny_gpt2(), "encoder": encoder or tiny_models.word_encoder()}
-    models["entailment_model"] = tiny_models.tiny_nli()
-    patch.setitem(presets.PRESETS, "mini", models)
+    patch.setitem(presets.PRESETS, "mini", {**_other_models(), "encoder": encoder or tiny_models.word_encoder()})
     patch.setenv("MARS_PRESET", "mini")
     scored, score_rows = [], MarsScorer.score_rows
 

@@ -470,15 +470,6 @@ def test_lists_and_objects_in_cells(score, failing, write, tmp_path):
     assert error.startswith(f"{path}:4: column 'reference' holds a text, but {path}:2: column 'reference' a list")
 
 
-@pytest.mark.parametrize("separator", [",", "\t", ";"])
-def test_standard_input_may_be_csv(score, failing, monkeypatch, tmp_path, separator):
-    path = tmp_path / "rows.txt"
-    path.write_text("\n".join(map(separator.join, [("prediction", "reference", "context"), ("a b", "a c", "d")])))
-    with path.open() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert json.loads(score("-", "--json")[1])["scores"] == [0.5]
-
-
 def test_notices_name_standard_input(run, monkeypatch, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text('prediction,reference,context\na b,"[""a c""]",d\n')
@@ -515,7 +506,6 @@ def test_files_that_are_not_there(failing, write, tmp_path, scorers):
 
 BAD_USAGE = {
     "": "the following arguments are required: COMMAND (see: mars --help)",
-    "scores FILE": "unknown command 'scores'; did you mean mars score? (see: mars --help)",
     "score": "the following arguments are required: FILE (see: mars score --help)",
     "augment FILE": "the following arguments are required: --out",
     "augment FILE --out b.jsonl --q .5": "unrecognized arguments: --q .5",  # a setting that it does not use

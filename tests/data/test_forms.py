@@ -393,11 +393,7 @@ def test_blank_passages_are_skipped_and_counted(tmp_path, blank):
     "context",
     [
         {"id": 1, "retrieved_contexts": [FIRST]},
-        {"title": "Ferries", "documents": [{"page_content": FIRST}]},
-        {"question": QUESTION, "query": "Why?", "contexts": [FIRST]},
-        {"question": QUESTION, "contexts": FIRST},
         {"question": QUESTION, "context": FIRST},
-        {"question": QUESTION, "passages": 3},
         {"contexts": [FIRST], "documents": [SECOND]},
         {"messages": [ASKED], "tools": [{"type": "function"}]},
         {"id": 7, "conversations": [{"from": "human", "value": QUESTION}]},
