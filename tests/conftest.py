@@ -122,6 +122,15 @@ def encoder():
 
 
 @pytest.fixture(scope="session")
+def wide_models(encoder, nli):
+    """Settings that are tiny models; the language model reads short contexts to their end, unlike ``gpt2``."""
+    from tests import tiny_models
+
+    gpt2 = tiny_models.tiny_gpt2(seed=1, n_positions=128)
+    return {"language_model": gpt2, "encoder": encoder, "entailment_model": nli, "dtype": "float64"}
+
+
+@pytest.fixture(scope="session")
 def named_models(tmp_path_factory, gpt2, encoder, nli):
     """Settings that name folders of tiny models, for other processes; no test changes them."""
     folder = tmp_path_factory.mktemp("models")

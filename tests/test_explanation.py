@@ -30,14 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 
 
 @pytest.fixture(scope="module")
-def options():
-    """Tiny models."""
-    models = {
-        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=128),
-        "encoder": tiny_models.tiny_encoder(seed=4),
-        "entailment_model": tiny_models.tiny_nli(),
-    }
-    return {"preset": "mini", "variant": "fast", **models, "dtype": "float64", "store": False}
+def options(wide_models):
+    return {"preset": "mini", "variant": "fast", **wide_models, "store": False}
 
 
 @pytest.fixture(scope="module", params=["plus", "free", "paper"])

@@ -42,16 +42,10 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def wide():
-    """A GPT-2 that reads the contexts of ROWS to their end; the shared ones read none of some."""
-    return tiny_models.tiny_gpt2(seed=1, n_positions=128)
-
-
 @pytest.fixture
-def objects(wide, encoder):
+def objects(wide_models):
     """Settings that name tiny ready-made models."""
-    return {"preset": "mini", "language_model": wide, "encoder": encoder, "dtype": "float64"}
+    return {"preset": "mini", **wide_models}
 
 
 @pytest.fixture

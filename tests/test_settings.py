@@ -30,43 +30,18 @@ def test_constants_of_the_variants():
         == set(SETTING_NAMES)
         == {*GENERAL, *PLUS, *PAPER, "variant", "use_context", "learned"}
     )
-    expected = {
-        "max_mask_ratio": 0.6,
-        "mask_ratio_step": 0.2,
-        "idf_corpus": None,
-        "lower_words": True,
-        "strip_urls_hashtags": True,
-        "planner": "self",
-        "plan_step": 0.02,
-        "plan_iterations": 3,
-        "plan_temperature": 1.3,
-        "plan_norm_exponent": 1.0,
-        "plan_fusion": 1.0,
-        "sigma": 3,
-        "q": 0.8,
-        "pos_weights": {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0},
-    }
-    assert {name: paper[name] for name in PAPER} == expected
-    expected = {
-        "context_weight": 0.5,
-        "sample_weight": 0.2,
-        "likelihood_weight": 0.15,
-        "repetition_penalty": 0.3,
-        "support_weight": 0.2,
-        "contradiction_penalty": 0.5,
-        "context_words": 3.0,
-        "likelihood_words": 20.0,
-        "close_context": 0.7,
-        "max_pmi": 2.5,
-        "log_p_weight": 0.5,
-        "window_words": 100,
-        "word_letters": 4,
-        "repetition_words": 10,
-        "copied_words": 5,
-        "premise_words": 100,
-        "max_sentences": 20,
-    }
-    assert {name: plus[name] for name in PLUS} == expected
+    masks = {"max_mask_ratio": 0.6, "mask_ratio_step": 0.2, "idf_corpus": None}
+    masks |= {"pos_weights": {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}}
+    texts = {"lower_words": True, "strip_urls_hashtags": True}
+    plan = {"planner": "self", "plan_step": 0.02, "plan_iterations": 3, "plan_temperature": 1.3}
+    plan |= {"plan_norm_exponent": 1.0, "plan_fusion": 1.0}
+    assert {name: paper[name] for name in PAPER} == {**masks, **texts, **plan, "sigma": 3, "q": 0.8}
+    weights = {"context_weight": 0.5, "sample_weight": 0.2, "likelihood_weight": 0.15, "repetition_penalty": 0.3}
+    weights |= {"support_weight": 0.2, "contradiction_penalty": 0.5, "log_p_weight": 0.5}
+    limits = {"close_context": 0.7, "max_pmi": 2.5, "context_words": 3.0, "likelihood_words": 20.0}
+    counts = {"window_words": 100, "word_letters": 4, "repetition_words": 10, "copied_words": 5}
+    counts |= {"premise_words": 100, "max_sentences": 20}
+    assert {name: plus[name] for name in PLUS} == {**weights, **limits, **counts}
     assert fast == {**plus, "variant": "fast", "likelihood_weight": 0.0}
     for variant in (paper, plus):
         assert (variant["max_context_tokens"], variant["reference_aggregation"]) == (2048, "max")

@@ -131,12 +131,10 @@ def test_marks_belong_to_their_letters(language):
 FOREIGN = [
     *("De winkel gaat om negen uur open.", "Der Laden öffnet um neun Uhr.", "Le magasin ouvre à neuf heures."),
     *("La tienda abre a las nueve.", "Butiken öppnar klockan nio.", "Sklep otwiera się o dziewiątej."),
-    *(
-        "Az üzlet kilenckor nyit.",
-        "Cửa hàng mở cửa lúc chín giờ.",
-        "يفتح المتجر في الساعة التاسعة.",
-        "A loja abre às nove.",
-    ),
+    "Az üzlet kilenckor nyit.",
+    "Cửa hàng mở cửa lúc chín giờ.",
+    "يفتح المتجر في الساعة التاسعة.",
+    "A loja abre às nove.",
     "O presidente da câmara disse na segunda-feira que a ponte só reabre no outono, e que as obras custam mais.",
 ]
 ENGLISH = [
@@ -190,18 +188,14 @@ def test_reasoning_ends_where_its_own_tag_closes(text, cleaned):
 
 
 LOOPS = [
-    *(
-        *("<think>", "<think ", "<think a=", "</think", "<Reasoning>", "<think></thinking>"),
-        *("<|channel|>analysis", "<|channel|>"),
-    ),
+    *("<think>", "<think ", "<think a=", "</think", "<Reasoning>", "<think></thinking>"),
+    *("<|channel|>analysis", "<|channel|>"),
     *(
         *("<|start_header_id|> a ", "<|", "<", "[", "(", "so, ", "<!-- ", "a ", "\n", " \n", "- ", "```", "|"),
         *(".", "\u2026", "http://"),
     ),
-    *(
-        *("a-\n", "a- ", "-\n", "\u00ad\n", "\u00ad ", "www.", "#1", "##a ", "\u0120a", " ##", "1. ", "a'"),
-        *("\u4e2d", "\u00ad"),
-    ),
+    *("a-\n", "a- ", "-\n", "\u00ad\n", "\u00ad ", "www.", "#1", "##a ", "\u0120a", " ##", "1. ", "a'"),
+    *("\u4e2d", "\u00ad"),
 ]
 
 
@@ -222,10 +216,8 @@ TOKENS = [
     *("</s>", "<|im_end|>", "<pad>", "<|eot_id|>", "[/INST]", "<end_of_turn>", "<start_of_turn>", "<extra_id_0>"),
     *("[gMASK]", "<sop>", "<eop>", "<eod>", "[EOS]", "[BOS]", "[EOT]", "<end_of_utterance>", "<end_of_text>"),
     *("<0x0A>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[unused1]", "<SPECIAL_12>", "<reserved_106>"),
-    *(
-        *("<fim_middle>", "<think/>", "\u2047", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<<SYS>>", "[MASK]"),
-        "<unk>",
-    ),
+    *("<fim_middle>", "<think/>", "\u2047", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<<SYS>>", "[MASK]"),
+    "<unk>",
 ]
 
 

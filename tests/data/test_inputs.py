@@ -4,7 +4,6 @@ Rows that are refused are in tests/data/test_bad_rows.py, files in tests/cli/tes
 """
 
 import collections
-import csv
 import gzip
 import itertools
 import json
@@ -15,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 import mars_score
@@ -627,62 +625,16 @@ def test_quotes_that_no_csv_writer_puts_are_letters(tmp_path, text):
     assert not read_rows(path).is_unquoted
 
 
-def csv_with_tabs(**options):
-    """A function that writes rows with module csv."""
-
-    def write(rows, path):
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0], delimiter="\t", **options)
-            writer.writeheader()
-            writer.writerows(rows)
-
-    return write
-
-
-CSV_WRITERS = {
-    "csv": csv_with_tabs(),
-    "csv, all quoted": csv_with_tabs(quoting=csv.QUOTE_ALL, lineterminator="\n"),
-    "csv, texts quoted": csv_with_tabs(quoting=csv.QUOTE_NONNUMERIC),
-    "pandas": lambda rows, path: pd.DataFrame(rows).to_csv(path, sep="\t", index=False),
-    "polars": lambda rows, path: pytest.importorskip("polars").DataFrame(rows).write_csv(path, separator="\t"),
-    "pyarrow": lambda rows, path: arrow_csv.write_csv(
-        pa.Table.from_pylist(rows), path, arrow_csv.WriteOptions(delimiter="\t")
-    ),
-}
-CSV_TEXTS = [
-    *('He said "no".', '["a", "b"]', '"', '"So"', "two\nlines", "a\ttab", 'a "\tb\n" c', '{"a": "b"}'),
-    "\u05e9",
-]
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("write", CSV_WRITERS.values(), ids=CSV_WRITERS)
-def test_tsv_of_csv_writers(tmp_path, write, compressed):
-    path = tmp_path / "rows.tsv"
-    for text in [*CSV_TEXTS, "\n".join(CSV_TEXTS)]:
-        rows = [
-            {"prediction": "plain", "reference": "x"},
-            {"prediction": text, "reference": "y"},
-            {"prediction": "z", "reference": text},
-        ]
-        write(rows, path)
-        if compressed:
-            path.write_bytes(gzip.compress(path.read_bytes()))
-        read = read_rows(path)
-        assert list(read.rows) == rows
-        assert read.is_unquoted or text == "\u05e9"
-
-
 def test_a_notice_tells_of_tsv_that_a_csv_writer_wrote(tmp_path):
+    """Other texts of writers are read back in test_writers.py."""
     path = tmp_path / "rows.tsv"
-    rows = [{"prediction": "a", "reference": '["b", "c"]', "context": ""}, dict.fromkeys(ROWS[0], '["d", "e"]')]
-    CSV_WRITERS["csv"](rows, path)
+    path.write_text('prediction\treference\na\t"[""b"", ""c""]"\nb\t"[""d"", ""e""]"\n')
     columns = Columns("reference", None, None)
     with pytest.warns(MarsWarning, match="rows.tsv has cells between quotes, as a CSV writer wrote it"):
         parsed = columns.parse_cells(read_rows(path))
     assert [row["reference"] for row in parsed.rows] == [["b", "c"], ["d", "e"]]
     plain = tmp_path / "plain.tsv"
-    CSV_WRITERS["csv"]([{"prediction": "a", "reference": "b"}], plain)
+    plain.write_text("prediction\treference\na\tb\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error", MarsWarning)
         columns.parse_cells(read_rows(plain))

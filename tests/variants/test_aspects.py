@@ -10,7 +10,7 @@ from mars_score.rows import Aspects, LogProbability, RowScore, Term
 from mars_score.scorer import MarsScorer
 from mars_score.variants.judgements.nli_judge import NliJudge, Question
 from research import aspects, forms
-from tests import jsonl, tiny_models
+from tests import jsonl
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 CANDIDATES = ["They look at the boats. The baker opens the older, older, older shop.", "The mayor walks.", " "]
@@ -34,19 +34,10 @@ def test_fluency_is_the_likelihood_alone(alone, fluency):
 
 
 @pytest.fixture
-def models():
-    return {
-        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=128),
-        "encoder": tiny_models.tiny_encoder(seed=4),
-        "entailment_model": tiny_models.tiny_nli(),
-    }
-
-
-@pytest.fixture
-def make(models):
+def make(wide_models):
     """Makes a scorer of tiny models."""
     return lambda variant="plus", **settings: MarsScorer(
-        "mini", variant=variant, **{**models, "dtype": "float64", "store": False, **settings}
+        "mini", variant=variant, **{**wide_models, "store": False, **settings}
     )
 
 
