@@ -3,6 +3,7 @@
 What an NLI model says of pairs is made up by each test. As many texts are harmless as are wrong.
 """
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -12,12 +13,12 @@ from mars_score.errors import Notice
 from mars_score.language import tell_english
 from mars_score.metrics.plus import Features, PlusConfig, plus, repetition
 from mars_score.presets import Reliability
-from mars_score.rows import Entailment, Row
+from mars_score.rows import Entailment, Judgement, Row, Verdict
 from mars_score.text import PASSAGE_BREAK, normalise, passages_of
-from mars_score.variants.judgements.nli_judge import NliJudge
+from mars_score.variants.judgements.nli_judge import NliJudge, Question
+from tests.belief import ALL
 
 NEUTRAL, CONTRADICTED, ENTAILED = Entailment(0.2, 0.1), Entailment(0.0, 0.99), Entailment(0.9, 0.0)
-ALL = Reliability(support=1.0, by_context=True, by_reference=True, max_support=0.05)
 
 
 class Calls:
@@ -58,7 +59,153 @@ def summary(candidate, context, *references):
     return Row(candidate, references, context, (), "summary")
 
 
-# J1: the question of passages
+@pytest.mark.parametrize(
+    ("recalls", "close"), [((0.75,), True), ((0.7499,), False), ((0.2, 0.8, 0.3), True), ((), False)]
+)
+def test_a_text_is_close_by_three_quarters_of_a_reference(recalls, close):
+    row = Row("A", tuple("bcd"[: len(recalls)]))
+    known = {("B", "b"): 1.0, ("A", "e"): 1.0}
+    known |= {("A", text): recall for text, recall in zip("bcd", recalls, strict=False)}
+    judge = NliJudge(None, PlusConfig())
+    judge.reliability = ALL
+    assert judge.asks(row, known) == Question(
+        row,
+        by_reference=close,
+        unchecked="" if close else "far from its references" if recalls else "no reference",
+    )
+
+
+def test_models_read_statements_and_plain_premises():
+    """What a premise says word for word is not asked; judgements have plain sentences and whole premises."""
+    reference, context = "The **road** is old [1]. Nobody came.", "The road&#39;s new."
+    candidate = "Yes, the road is old! The road is old [1]. So, \u201cwe won\u201d \U0001f600"
+    calls, rows = Calls(), [Row(candidate, (reference,)), Row(candidate, (reference,), context, (), "summary")]
+    judge = NliJudge(None, PlusConfig())
+    questions = [Question(rows[0], by_reference=True), Question(rows[1], by_context=True, by_reference=True)]
+    found = judge.judge(questions, calls)
+    plain_premise = "The road is old [1]. Nobody came."  # a mark that both have stays
+    sentences = "Yes, the road is old!", "The road is old [1].", 'So, "we won" \U0001f600'
+    said = Entailment(0.2, 0.1), Entailment(1.0, 0.0), Entailment(0.2, 0.1)
+    assert found[rows[0]] == [Judgement(text, reference, one) for text, one in zip(sentences, said, strict=True)]
+    assert found[rows[1]] == [Judgement(one.sentence, context, said[0], one) for one in found[rows[0]]]
+    assert set(calls.asked) == {
+        ("The road is old. Nobody came.", "The road is old."),
+        ("The road is old. Nobody came.", "We won."),
+        ("The road's new.", "The road is old."),
+        ("The road's new.", "We won."),
+    }
+    assert plain_premise not in {premise for premise, _ in calls.asked}
+    assert judge.judge([Question(rows[1], by_context=True)], calls)[rows[1]][0].by_reference is None
+
+
+# Verdicts on a sentence, by what its premise and a reference say of it
+
+
+def follows(entailment, by_reference=None, task="summary", known=ALL, sentence="It is new."):
+    """What follows for a candidate of one sentence of which its premise, and a reference, say something."""
+    says = {"PREMISE": entailment, "REFERENCE": Entailment(0.0, by_reference or 0.0)}
+    references = [] if by_reference is None else ["REFERENCE"]
+    row = text(sentence, "PREMISE") if task == "text" else summary(sentence, "PREMISE", *references)
+    return conclude(row, lambda premise, _: says[premise], known)
+
+
+def verdict(probability, by_reference=None, task="summary", known=ALL):
+    """The verdicts on a sentence that its premise, and a reference, contradict with some probability."""
+    verdicts = follows(Entailment(0.0, probability), by_reference, task, known).contradicted
+    assert all((one.sentence, one.number) == ("It is new.", 1) for one in verdicts)
+    assert all((one.premise == "REFERENCE") == (one.source == "reference") or task == "text" for one in verdicts)
+    return [(one.probability, one.premise) for one in verdicts]
+
+
+@pytest.mark.parametrize(
+    ("probability", "by_reference", "expected"),
+    [
+        (0.915, None, [(0.915, "PREMISE")]),
+        (0.91, None, []),
+        (0.915, 0.2, [(0.915, "PREMISE")]),
+        (0.2, 0.915, [(0.915, "REFERENCE")]),
+        (0.95, 0.19, []),
+        (0.19, 0.95, []),
+        (0.91, 0.91, []),
+    ],
+)
+def test_a_verdict_is_certain_and_agreed_upon(probability, by_reference, expected):
+    """Where a close summary is judged by a reference, too, the surer of both is told if the other agrees."""
+    assert verdict(probability, by_reference) == expected
+    assert verdict(probability, by_reference, known=Reliability(1.0, False, False)) == []
+
+
+@pytest.mark.parametrize("certain", ["PREMISE", "REFERENCE"])
+def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
+    """The first judgement of a summary is by its context, and of another text by a reference."""
+    known = ALL._replace(by_context=certain == "PREMISE", by_reference=certain == "REFERENCE")
+    assert verdict(0.95, 0.92, known=known) == [(0.95, "PREMISE") if known.by_context else (0.92, "REFERENCE")]
+    assert bool(verdict(0.95, 0.2, known=known)) is known.by_context
+    assert bool(verdict(0.95, known=known)) is known.by_context
+    assert bool(verdict(0.95, task="text", known=known)) is known.by_reference
+    [text] = follows(Entailment(0.0, 0.95), task="text").contradicted
+    assert text.source == "reference"
+
+
+def test_a_contradicted_sentence_is_not_supported():
+    """A text loses by it as well; a summary by another quantity alone."""
+    for entailment, support in ((Entailment(0.08, 0.91), 0.08), (Entailment(0.08, 0.92), 0.0)):
+        summary, text = (follows(entailment, task=task) for task in ("summary", "text"))
+        assert (summary.support, summary.contradicted_share) == (support, 0.0)
+        assert (text.support, text.contradicted_share) == (None, 0.0 if support else 1.0)
+    for known in (ALL._replace(support=0.0), Reliability(1.0, False, True)):
+        unbelieved = follows(Entailment(0.08, 0.92), known=known)
+        assert unbelieved.support == (0.08 if known.support else None)
+
+
+@pytest.mark.parametrize(("probability", "is_unsupported"), [(0.049, True), (0.05, False)])
+def test_a_statement_with_a_small_probability_is_unsupported(probability, is_unsupported):
+    found = follows(Entailment(probability, 0.0)).unsupported
+    assert found == (Verdict("It is new.", probability, "PREMISE", "context"),) * is_unsupported
+
+
+READ = Entailment(0.5, 0.9, 0.95, ("new",))
+
+
+def test_a_word_takes_from_support_what_it_gives_to_refutation():
+    assert READ.support == pytest.approx(0.5 * 0.05)
+    assert READ.refutation == pytest.approx(0.9 * 0.95)
+    assert (Entailment(0.5, 0.9).support, Entailment(0.5, 0.9).refutation) == (0.5, 0.9)
+
+
+def test_two_readings_allow_no_more_than_each_of_them():
+    """Words are those of the reading that has least against the sentence."""
+    other = Entailment(0.3, 0.2, 0.6, ("old",))
+    for best in (READ.at_best(other), other.at_best(READ)):
+        assert best == Entailment(0.5, 0.2, 0.6, ("old",))
+    assert Entailment(0.5, 0.9).at_best(Entailment(0.3, 0.2)) == Entailment(0.5, 0.2)
+
+
+def test_an_entailment_comes_back_from_json():
+    for one in (READ, Entailment(0.25, 0.5)):
+        assert Entailment.from_json(*json.loads(json.dumps(one))) == one
+
+
+def test_a_verdict_has_the_words_of_its_premise():
+    [by_reference] = follows(Entailment(0.0, 0.99, 0.99, ("It",)), task="text").contradicted
+    assert (by_reference.words, by_reference.absent) == (("It",), ())
+    known = ALL._replace(min_refutation=0.85)
+    assert [one.words for one in follows(READ, known=known).contradicted] == [("new",)]
+    assert follows(READ, known=ALL).contradicted == ()  # .9 times .95
+
+
+def test_a_sentence_is_unsupported_by_its_words():
+    """Numbers and names that the context does not have stand first, and are told apart."""
+    read = Entailment(0.9, 0.0, 0.99, ("Rome", "left", "1970"))
+    [found] = follows(read, sentence="They left Rome in 1970.").unsupported
+    assert set(found.words) == {"Rome", "1970", "left"}
+    assert set(found.absent) == {"Rome", "1970"}
+    assert found.words[-1] == "left"
+    assert found.probability == pytest.approx(0.9 * 0.01)
+    assert follows(read._replace(unsupported=0.9), sentence="They left the city.").unsupported == ()
+
+
+# The question of passages
 
 QUESTION = "Is damage by water covered?"
 
@@ -80,7 +227,7 @@ def test_a_question_of_passages_is_no_evidence(candidate, passages):
     assert (found.support is None) == (candidate == QUESTION) == (found.unchecked == "nothing is stated")
 
 
-# J2: what a premise says word for word, and what models read
+# What a premise says word for word, and what models read
 
 DIFFERENT = {
     "The list is [1, 2, 3].": "The list is [4, 5, 6].",
@@ -131,7 +278,7 @@ def test_marks_that_both_texts_have_stay(candidate, premise, asked):
     assert conclude(summary(candidate, premise)).asked == [asked]
 
 
-# J3: quantities
+# Quantities
 
 QUANTITIES = [
     ("The ticket costs {}.", "\u20ac49.90", ["49.90 euros", "EUR 49.90"], ["94.90 euros", "\u20ac59.90"]),
@@ -175,7 +322,7 @@ def test_another_quantity_is_a_contradiction_whatever_a_model_says(sentence, val
     assert (far.contradicted, far.unchecked) == ((), "far from its references")
 
 
-# J3a: misspelt words
+# Misspelt words
 
 PREMISE = "The minister resigned after the report came from Rome."
 
@@ -222,7 +369,7 @@ def test_another_word_is_a_contradiction_if_a_model_says_so(word, other):
     assert conclude(text(candidate, PREMISE)).contradicted == ()
 
 
-# J5 to J7: words to the listener, questions, refusals, fragments
+# Words to the listener, questions, refusals, fragments
 
 
 @pytest.mark.parametrize("lead", ["", "Thank you for reaching out, ", "Sure! ", "Answer: ", "So, ", "- "])
@@ -274,7 +421,7 @@ def test_a_number_of_a_fragment_is_checked():
     assert conclude(summary(right, reference)).contradicted == ()
 
 
-# J9: references that disagree
+# References that disagree
 
 
 @pytest.mark.parametrize(
@@ -294,7 +441,7 @@ def test_another_reference_that_entails_a_sentence_acquits_it(others, is_contrad
     assert bool(by_both.contradicted) is is_contradicted
 
 
-# J10: repetition
+# Repetition
 
 
 @pytest.mark.parametrize(
@@ -319,7 +466,7 @@ def test_copied_words_count_beyond_the_references_of_a_dialogue():
     assert repetition(Row(reply, ("I come.", reply), turns, (), "dialogue"), PlusConfig()) == 0
 
 
-# J11: words broken at the end of a line, and languages
+# Words broken at the end of a line, and languages
 
 
 @pytest.mark.parametrize(
@@ -379,7 +526,7 @@ def test_languages_have_three_outcomes(texts, expected):
     assert tell_english(texts) is expected
 
 
-# J12: faults of the code
+# Faults of the code
 
 
 @pytest.mark.parametrize(("how", "expected"), [("max", 0.9), ("mean", 0.6)])
