@@ -105,7 +105,7 @@ def of_torchmetrics(tmp_path):
 
 
 @pytest.mark.parametrize("surface", [of_evaluate, of_frame, of_stream, of_file, of_trainer, of_torchmetrics])
-def test_surfaces(surface, tmp_path, expected):
+def test_every_surface_takes_samples(surface, tmp_path, expected):
     result = surface(tmp_path)
     assert result == pytest.approx(expected if isinstance(result, list) else np.mean(expected), abs=1e-6)
 
@@ -118,7 +118,7 @@ def test_a_cell_of_csv_is_one_text_and_an_empty_one_none(tmp_path, scorer):
     assert list(scores) == pytest.approx(scorer.score(**ROWS, samples=AS_CELLS).scores, abs=1e-9)
 
 
-def test_systems(scorer):
+def test_samples_of_several_systems(scorer):
     """With the others' texts as samples each system has the scores of its candidates with these samples."""
     systems = {"a": CANDIDATES, "b": REFERENCES, "c": [*AS_CELLS[:2], " ", "It was late."]}
     others = [[b, c] if c.strip() else [b] for b, c in zip(systems["b"], systems["c"], strict=True)]

@@ -200,7 +200,7 @@ def test_a_setting_is_reused_or_recomputed(make, others, store, scored, settings
 # Rows
 
 
-def test_a_new_row_is_the_only_work(make, store):
+def test_only_a_new_row_is_computed(make, store):
     make(**MASKED).score(*columns(ROWS))
     alone = store.parent / "alone"
     result = make(**MASKED, store=alone).score(*columns([NEW]))

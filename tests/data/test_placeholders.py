@@ -68,13 +68,13 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("text", NO_ANSWERS)
-def test_what_is_no_answer(text):
+def test_placeholders_are_no_answers(text):
     assert is_placeholder(text)
     assert not is_placeholder(text, ("At ten.", text))  # what a reference says is an answer
 
 
 @pytest.mark.parametrize("text", ANSWERS)
-def test_what_may_be_an_answer(text):
+def test_short_answers_are_no_placeholders(text):
     assert not is_placeholder(text)
 
 
@@ -83,7 +83,7 @@ def test_loops_of_language_models_take_no_time(unit):
     is_placeholder(unit * (10**6 // len(unit)))
 
 
-def test_a_notice_counts_them(word_models):
+def test_a_notice_counts_placeholders(word_models):
     scorer = MarsScorer("mini", **word_recall.SETTINGS)
     candidates = ["a b", "N/A", "Error: 429", "", "..."]
     with pytest.warns(MarsWarning, match=r"3 of 5 rows \(index 1, 2, 4\)"):

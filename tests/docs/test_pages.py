@@ -311,12 +311,6 @@ def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
         assert text in page
 
 
-def test_the_tree_of_contributing_names_every_folder():
-    tree = PAGES["CONTRIBUTING.md"].split("## Where things are")[1].split("## ")[0]
-    for module in (ROOT / "mars_score").glob("*/__init__.py"):
-        assert f"{module.parent.name}/" in tree
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are", "store_with_mini")
 def test_typical_values_are_those_that_were_recorded(capsys, monkeypatch):

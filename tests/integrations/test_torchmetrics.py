@@ -56,7 +56,7 @@ def test_all_rows_are_scored_together(scored):
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_without_rows():
+def test_a_metric_without_rows_is_0():
     assert filled().compute() == filled([]).compute() == 0
 
 

@@ -55,7 +55,7 @@ def test_reorder_reaches_every_index():
         (retrieve, make_row("Yes.", "Yes. Yes. Yes."), {None}),
     ],
 )
-def test_what_may_come_out(change, row, expected):
+def test_outcomes_of_attacks(change, row, expected):
     assert outcomes(change, row) == expected
 
 

@@ -71,7 +71,7 @@ def test_that_marked_candidates_keep_their_places_is_said_where_there_are_some()
     assert said not in ranking_page(answered({}))
 
 
-def test_a_headline_without_doubt_is_as_ever():
+def test_findings_of_other_candidates_leave_the_headline_as_it_is():
     text = headline(answered({1: {"unsupported": (replace(LACKING, sentence=SECOND),)}}))
     assert text.startswith("MARS plus puts <b>\u201cThe &lt;pan&gt; has 25 litres\u201d</b> first")
 

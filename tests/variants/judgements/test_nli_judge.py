@@ -403,7 +403,7 @@ def test_what_states_nothing_is_neither_supported_nor_contradicted(candidate, no
     assert found.notices == ({notice} if notice else set())
 
 
-def test_beside_them_statements_are_judged():
+def test_statements_beside_questions_refusals_and_fragments_are_judged():
     candidate = "Are dogs allowed? They are allowed. Always in winter. The text does not say why."
     found = conclude(summary(candidate, "They are not allowed.", "No."), lambda *_: CONTRADICTED)
     assert [(one.sentence, one.number) for one in found.contradicted] == [("They are allowed.", 2)]

@@ -204,13 +204,13 @@ UNSAID = [
 
 
 @pytest.mark.parametrize(("said", "known"), SAID)
-def test_what_follows_is_said(said, known):
+def test_a_quantity_that_follows_is_said(said, known):
     assert is_said(one(said), read_quantities(known))
     assert not conflicts(one(said), read_quantities(known))
 
 
 @pytest.mark.parametrize(("said", "known"), UNSAID)
-def test_what_does_not_follow_is_unsaid(said, known):
+def test_a_quantity_that_does_not_follow_is_unsaid(said, known):
     assert not is_said(one(said), read_quantities(known))
 
 

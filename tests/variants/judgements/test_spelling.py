@@ -106,7 +106,7 @@ def test_words_names_and_codes_stay(first, second):
         ("!!! 12,50 \u20ac", "Nothing is written about it here."),
     ],
 )
-def test_what_may_be_meant_stays(hypothesis, premise):
+def test_words_that_may_be_meant_stay(hypothesis, premise):
     assert corrected(hypothesis, premise) == hypothesis
 
 

@@ -153,7 +153,7 @@ def test_what_states_the_same(text):
 
 
 @pytest.mark.parametrize(("text", "expected"), STATEMENTS.items())
-def test_what_stays(text, expected):
+def test_words_numbers_and_signs_of_a_statement_stay(text, expected):
     assert statement(text) == expected
 
 
