@@ -187,8 +187,8 @@ def test_without_words_the_sentence_is_marked_unless_it_is_all():
 
 
 def test_a_long_loop_is_read_in_linear_time():
-    text = "a 5 " * 250_000
-    assert marked(text, "5 a", sentence="a  5 " * 200_000 + "b") == text
+    text = "a 5 " * 50_000
+    assert marked(text, "5 a", sentence="a  5 " * 40_000 + "b") == text
 
 
 def test_marked_words_are_escaped():

@@ -285,7 +285,7 @@ TEXTS = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(TEXTS | st.text(max_size=20))
 def test_a_text_states_its_own_sentences(text):
     """Word for word, whatever its surface is."""
