@@ -15,6 +15,7 @@ import pytest
 from filelock import FileLock
 
 from mars_score.cache import ResultStore
+from mars_score.language import pipeline_name
 from mars_score.models import loading
 from mars_score.models.locating import locate
 from mars_score.models.running import Runtime
@@ -128,6 +129,14 @@ def wide_models(encoder, nli):
 
     gpt2 = tiny_models.tiny_gpt2(seed=1, n_positions=128)
     return {"language_model": gpt2, "encoder": encoder, "entailment_model": nli, "dtype": "float64"}
+
+
+@pytest.fixture(scope="session")
+def pipeline():
+    """spaCy's pipeline for English."""
+    import spacy
+
+    return spacy.load(pipeline_name("en").rpartition("-")[0])
 
 
 @pytest.fixture(scope="session")

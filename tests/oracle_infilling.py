@@ -329,3 +329,22 @@ def _allowed(tokenizer: Any, vocabulary: int, one_line: bool, opening: bool | No
         breaks = one_line and not LINE_BREAKS.isdisjoint(text)
         allowed[token] = token not in special and fits and not breaks and (is_whole(text) or not whole)
     return allowed
+
+
+def template_of(reference: str, shown: str) -> Template:
+    """The template that is shown with "____" for its blanks."""
+    first, *others = shown.split("____")
+    blanks: list[tuple[int, int]] = []
+    end = len(first)
+    for text in others:
+        after = reference.index(text, end + 1) if text else len(reference)
+        blanks.append((len(reference[:end].rstrip()), after))
+        end = after + len(text)
+    return Template(reference, tuple(blanks))
+
+
+def infilled(models: tuple[Any, Any], config: Any, context: str, reference: str, shown: str) -> str:
+    """What a model and its tokenizer write into the template of a reference that is shown with "____"."""
+    template = template_of(reference, shown)
+    assert str(template) == shown
+    return PlainInfiller(*models, config).fill(context, template).filled.text if template.blanks else reference

@@ -11,10 +11,9 @@ from transformers import AutoTokenizer
 import mars_metric
 from mars_score import MarsScorer
 from mars_score.errors import Notice
-from mars_score.models.tagger import Tagger
 from mars_score.presets import PRESETS
-from tests import jsonl, oracle, tiny_models
-from tests.oracle_infilling import PlainInfiller
+from tests import jsonl, oracle_forms, tiny_models
+from tests.oracle_infilling import infilled
 
 CONTEXT = "The old harbour town wakes early in the summer."
 ROWS = [
@@ -43,17 +42,18 @@ def folders(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(folders):
+def expected(folders, pipeline):
     """The scores by the plain forms: one text and one token at a time."""
     scorer = MarsScorer(**folders, **SETTINGS, store=False)
     model, encoder = scorer.calls.language_model(), scorer.calls.encoder()
-    infiller = PlainInfiller(model.model, model.codec.tokenizer, scorer.settings.config)
-
-    def fill(context, template):
-        return infiller.fill(context, template).filled.text
-
-    templates = oracle.oracle_templates(ROWS, scorer.settings.config, Tagger())
-    return oracle.oracle_scores(ROWS, templates, fill, encoder, scorer.settings.config)
+    models, config = (model.model, model.codec.tokenizer), scorer.settings.config
+    corpus = [reference for _, [reference], _ in ROWS]
+    scores = []
+    for candidate, [reference], context in ROWS:
+        shown = oracle_forms.templates(reference, context, corpus, pipeline, (2, 4))
+        written = [infilled(models, config, context, reference, template) for template in shown]
+        scores += oracle_forms.paper(encoder, candidate.strip(), [[reference, *written]])
+    return scores
 
 
 def by_python(preset, run, tmp_path):

@@ -7,19 +7,16 @@ import copy
 from types import SimpleNamespace
 
 import pytest
-import spacy
 import torch
 from tokenizers import normalizers
 
 from mars_score import MarsScorer
-from mars_score.language import pipeline_name
-from mars_score.metrics.paper import Template
 from mars_score.metrics.plus import PlusConfig
 from mars_score.presets import Reliability
 from tests import oracle_forms, tiny_models
 from tests.belief import ALL, believe
 from tests.jsonl import columns
-from tests.oracle_infilling import PlainInfiller
+from tests.oracle_infilling import infilled
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LONG = " ".join(tiny_models.TEXT.replace('"', "").split() * 2)  # A quotation is no sentence of its own to spaCy.
@@ -465,15 +462,10 @@ PAPER_ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def pipeline():
-    return spacy.load(pipeline_name("en").rpartition("-")[0])
-
-
-@pytest.fixture(scope="module")
-def writer():
+@pytest.fixture
+def writer(wide_models):
     """A language model that writes other texts when a constant of the planner changes."""
-    return tiny_models.tiny_gpt2(seed=1, n_positions=128)
+    return wide_models["language_model"]
 
 
 @pytest.fixture(scope="module")
@@ -484,24 +476,6 @@ def with_room():
 
 def prepared(text):
     return text.removesuffix(" #late https://a.b/c")
-
-
-def template_of(reference, shown):
-    """The template that is shown with "____" for its blanks."""
-    first, *others = shown.split("____")
-    blanks, end = [], len(first)
-    for text in others:
-        after = reference.index(text, end + 1) if text else len(reference)
-        blanks.append((len(reference[:end].rstrip()), after))
-        end = after + len(text)
-    return Template(reference, tuple(blanks))
-
-
-def infilled(pair, config, context, reference, shown):
-    """What the plain form of Algorithm 2 writes."""
-    template = template_of(reference, shown)
-    assert str(template) == shown
-    return PlainInfiller(*pair, config).fill(context, template).filled.text if template.blanks else reference
 
 
 PLANNED = {"plan_step": 0.5, "plan_iterations": 1}  # Long steps change what is written.
