@@ -88,6 +88,8 @@ def test_a_closed_card_tells_what_was_found_with_the_words_marked(label, verdict
     closed, *others = re.findall(r"<summary>(.*?)</summary>", page)
     assert "The &lt;pan&gt; has <mark>25 litres</mark>." in closed
     assert f'{MARK.format(label, label.capitalize())}<span class="mars-said">{said}</span>' in closed
+    opened = page.partition("</summary>")[2]
+    assert opened.index(f"<b>{label}</b>") < opened.index("mars-terms")
     assert page.count(kind) == 1
     assert not any("mars-mark" in other or "<mark>" in other for other in others)
 

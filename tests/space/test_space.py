@@ -428,27 +428,6 @@ def cards_of(page):
     return re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", page)
 
 
-def test_a_contradicted_candidate_is_marked_wherever_it_is_named():
-    scored = accused(answer("a b c. It was <dry>.", "x"))
-    assert scored.order == [0, 1]
-    [(closed, opened), (other, other_opened)] = cards_of(ranking_page(scored))
-    assert ">Contradicted</b>" in closed
-    line = re.sub("<[^>]+>", " ", closed[closed.index("mars-accusation") :]).split("MARS plus")[0]
-    assert "contradicts &quot;It was not &lt;dry&gt;.&quot; (0.95)" in line
-    assert "a b c. <mark>It was &lt;dry&gt;.</mark>" in closed
-    assert opened.index("<b>contradicted</b>") < opened.index("mars-terms")
-    assert "It was &lt;dry&gt;." in opened
-    assert "contradicts &quot;It was not &lt;dry&gt;.&quot;" in opened
-    assert "ontradicted" not in other + other_opened
-    assert re.search(
-        r"^<b>“a b c[^<]*</b> <b class=\"mars-mark mars-contradicted\">Contradicted</b> .*, but contradicts "
-        "&quot;It",
-        headline(scored),
-    )
-    assert "Contradicted" not in ranking_page(answer("a b c. It was <dry>.", "x"))
-    assert ranking_page(scored).count("mars-denied") == 1
-
-
 def test_the_line_names_the_source_and_repeats_no_whole_candidate():
     for source in ("context", "reference"):
         told = (replace(VERDICT, source=source),)
@@ -465,20 +444,9 @@ def test_the_line_names_the_source_and_repeats_no_whole_candidate():
 
 def test_the_api_says_what_is_contradicted_and_supported():
     data = json.loads(json.dumps(accused(answer("a b c", "x")).to_dict()))
-    assert [line["contradicted"] for line in data["ranking"]] == [
-        [
-            {
-                "sentence": "It was <dry>.",
-                "probability": 0.95,
-                "premise": "It was not <dry>.",
-                "source": "reference",
-                "words": [],
-                "number": 1,
-                "absent": [],
-            }
-        ],
-        [],
-    ]
+    verdict = {"sentence": "It was <dry>.", "probability": 0.95, "premise": "It was not <dry>."}
+    verdict |= {"source": "reference", "words": [], "number": 1, "absent": []}
+    assert [line["contradicted"] for line in data["ranking"]] == [[verdict], []]
     assert [line["supported"] for line in data["ranking"]] == [0.25, None]
 
 

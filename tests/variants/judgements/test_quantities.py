@@ -269,4 +269,4 @@ def test_writing_in_the_notation_of_a_premise(hypothesis, premise, expected):
     ],
 )
 def test_degenerate_texts_are_left(loop):
-    assert read_quantities(loop * (200_000 // len(loop))) == ()
+    assert read_quantities(loop * (100_000 // len(loop))) == ()

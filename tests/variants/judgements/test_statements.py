@@ -354,7 +354,7 @@ def test_without_a_pipeline_nothing_is_a_fragment(monkeypatch):
     ],
 )
 def test_long_loops_are_read(run):
-    text = run * (200_000 // len(run))
+    text = run * (100_000 // len(run))
     assert len(statements_of(text)) <= len(text)
     assert len(statement(text)) <= len(text)
 
