@@ -1,5 +1,8 @@
-"""Rows of a run as its readers get them."""
+"""Rows of a run as its readers get them, and the gates among these."""
 
+import argparse
+
+from mars_score.cli.gates import add_gate_options, make_gates
 from mars_score.runs import ResultRow
 
 
@@ -16,3 +19,10 @@ def read(reader, *pairs):
     for row in result_rows(*pairs):
         reader.add(row)
     return reader
+
+
+def gates_of(*options, baseline=None):
+    """The gates that options of the command ask for."""
+    parser = argparse.ArgumentParser()
+    add_gate_options(parser)
+    return make_gates(parser.parse_args(list(map(str, options))), baseline)

@@ -1,6 +1,5 @@
 """What was found in the sentences of a candidate, in words and in every output."""
 
-import argparse
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 import mars_score
-from mars_score.cli.gates import add_gate_options, make_gates
 from mars_score.errors import Notice
 from mars_score.explanation import Explanation, marked_page
 from mars_score.findings import Finding, brief_findings, findings_of, label_of, listed, marked_parts, words_instead
@@ -17,7 +15,7 @@ from mars_score.rows import Row, RowScore, Verdict
 from mars_score.run_summary import SHOWN, Summary
 from mars_score.scorer import MarsScorer
 from tests import jsonl, word_recall
-from tests.result_rows import read
+from tests.result_rows import gates_of, read
 
 ONE, TWO = "Tickets cost 25 dollars in Rome.", "Anna Berg left in 1970."
 SUMMARY = Row(f"{ONE} {TWO}", (), "The context.", (), "summary")
@@ -315,17 +313,10 @@ def test_a_share_of_unsupported_rows_fails(score):
     assert score(["unsupported", "contradicted"], "--fail-unsupported", 0.5)[0] == 0
 
 
-def gates_after(row, score, *options):
-    """The gates of some options, which were given a row."""
-    parser = argparse.ArgumentParser()
-    add_gate_options(parser)
-    return [read(gate, (row, score)) for gate in make_gates(parser.parse_args(options), None)]
-
-
 def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
     both = RowScore(0.5, contradicted=(PRICE,), unsupported=(missing("25 dollars", sentence=ONE, number=1),))
-    gates = gates_after(SUMMARY, both, "--fail-contradicted", "--fail-unsupported")
-    assert [line for gate in gates for line in gate.failures()] == [
+    gates = gates_of("--fail-contradicted", "--fail-unsupported")
+    assert [line for gate in gates for line in read(gate, (SUMMARY, both)).failures()] == [
         "1 of 1 rows is contradicted:",
         f"  line 1: {ONE}",
         '    sentence 1 contradicts "Tickets cost 20 dollars." (25 dollars; there 20)',
@@ -355,8 +346,8 @@ def test_a_sentence_that_is_contradicted_as_well_fails_both_gates():
     ],
 )
 def test_a_gate_that_cannot_check_a_row_says_so(row, result, reason):
-    (gate,) = gates_after(row, result, "--fail-unsupported")
-    told = gate.unchecked()
+    [gate] = gates_of("--fail-unsupported")
+    told = read(gate, (row, result)).unchecked()
     assert told.startswith(f"no row can be checked for unsupported sentences: {reason}" if reason else "")
     assert bool(told) == bool(reason)
 

@@ -1,14 +1,12 @@
 """``mars_score.judge``: the score of one output, and the sentence that says what it comes from."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mars_score
 from mars_score.models import loading
-from mars_score.rows import Verdict
 from mars_score.scorer import MarsScorer
 from tests.word_recall import SETTINGS
 
@@ -93,52 +91,6 @@ def test_what_costs_or_adds_much_is_named(tiny_mini, name, phrase):
     assert abs(points) > 0.05
     [said] = [part for part in judged["reason"].split("; ") if phrase in part]
     assert said.endswith(f" {'add' if points > 0 else 'cost'} {abs(points):.2f}")
-
-
-def contradict(patch, *told, source="reference"):
-    """Let results have verdicts on these sentences, by these premises of a source."""
-    score_texts = MarsScorer.score
-
-    def with_verdicts(self, *columns, **options):
-        result = score_texts(self, *columns, **options)
-        judged = tuple(
-            Verdict(sentence, 0.9, premise, source, number=number)
-            for number, (sentence, premise) in enumerate(told, 1)
-        )
-        score = replace(result.row_scores[0], contradicted=judged)
-        return replace(result, explanations=(replace(result.explanations[0], score=score),), row_scores=(score,))
-
-    patch.setattr(MarsScorer, "score", with_verdicts)
-
-
-def test_verdicts_are_told_with_their_sentences(word_models, monkeypatch):
-    long = "The road is busy " * 8
-    told = ("It is new.", "It is an old road."), ("It is busy.", long), ("He left.", f"They need a bridge. {long}")
-    original = MarsScorer.score
-    contradict(monkeypatch, *told)
-    settings = {**SETTINGS, "use_context": True, "context_weight": 0.5}
-    judged = mars_score.judge("It is new. It is busy. He left.", REFERENCE, CONTEXT, **settings)
-    assert judged["reason"].split("; ")[-3:] == [
-        'sentence 1 contradicts "It is an old road." (0.90)',
-        f'sentence 2 contradicts "{long[:99]}…" (0.90)',
-        f'sentence 3 contradicts "{f"They need a bridge. {long}"[:99]}…" (0.90)',
-    ]
-    sentences = [verdict["sentence"] for verdict in judged["metadata"]["contradicted"]]
-    assert sentences == ["It is new.", "It is busy.", "He left."]
-    monkeypatch.setattr(MarsScorer, "score", original)
-    for source, named in (("reference", 'the reference: "'), ("context", '"')):
-        with monkeypatch.context() as patch:
-            contradict(patch, *told, source=source)
-            judged = mars_score.judge(
-                "It is new.<|im_end|> It is busy. He left.", REFERENCE, CONTEXT, task="summary", **settings
-            )
-        assert judged["reason"].split("; ")[-1].startswith(f"sentence 3 contradicts {named}They need")
-
-
-def test_the_only_sentence_has_no_number(word_models, monkeypatch):
-    contradict(monkeypatch, ("He left.", "He came."))
-    reason = mars_score.judge("He left.", "He came.", **SETTINGS)["reason"]
-    assert reason.endswith('; contradicts "He came." (0.90)')
 
 
 def test_models_are_loaded_once(nothing_loaded, named_models, monkeypatch):

@@ -1,20 +1,20 @@
 """Gates for builds: ``mars score --fail-under`` and the others, alone and together."""
 
-import argparse
 import itertools
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from mars_score.cli.baseline import Baseline
-from mars_score.cli.gates import add_gate_options, make_gates
+from mars_score.cli.unchecked import describe_unchecked
 from mars_score.rows import Row, RowScore, Verdict
 from mars_score.variants import plus_variant
 from tests import jsonl, word_recall
-from tests.result_rows import read
+from tests.result_rows import gates_of, read
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
@@ -135,13 +135,10 @@ def found(monkeypatch):
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_the_reasons_that_apply_are_counted(score, found, reason):
-    one, two = REASONS[reason]
-    found(reason, "", "")
-    assert f"mars: 1 of 3 rows cannot be checked for contradictions: {one}\n" in score("--fail-contradicted")[2]
-    found(reason, "", reason)
-    code, _, error = score("--fail-contradicted")
-    assert (code, f"mars: 2 of 3 rows cannot be checked for contradictions: {two}\n" in error) == (0, True)
+def test_the_reasons_that_apply_are_counted(reason):
+    for count, shown in enumerate(REASONS[reason], 1):
+        told = describe_unchecked(Counter({reason: count}), 3)
+        assert told == f"{count} of 3 rows cannot be checked for contradictions: {shown}"
 
 
 def test_reasons_stand_by_their_number(score, found):
@@ -179,14 +176,15 @@ def test_what_can_check_a_row_is_told_once(score, found):
 
 
 @pytest.mark.parametrize(
-    ("unchecked", "share", "code"),
-    [(0, None, 0), (1, None, 3), (1, 0.3, 3), (1, 0.34, 0), (2, 0.5, 3), (2, 0.67, 0), (3, 0.99, 3)],
+    ("unchecked", "share", "fails"),
+    [(0, [], False), (1, [], True), (1, [0.3], True), (1, [0.34], False), (2, [0.5], True), (2, [0.67], False)],
 )
-def test_a_share_of_unchecked_rows_fails(score, found, unchecked, share, code):
-    found(*["dialogue"] * unchecked, *[""] * (3 - unchecked))
-    got, _, error = score(*(["--fail-unchecked"] if share is None else ["--fail-unchecked", share]))
-    assert got == code
-    assert error.count("checked for contradictions") == (unchecked > 0)
+def test_a_share_of_unchecked_rows_fails(unchecked, share, fails):
+    [gate] = gates_of("--fail-unchecked", *share)
+    reasons = ["dialogue"] * unchecked + [""] * (3 - unchecked)
+    read(gate, *((Row("a", ("b",), "c"), RowScore(0.5, unchecked=reason)) for reason in reasons))
+    assert len(list(gate.failures())) == fails
+    assert gate.unchecked().count("checked for contradictions") == (unchecked > 0)
 
 
 GATES = {  # options with which the gate fails, and with which it passes; the rows score 1, 0.5 and 0
@@ -206,17 +204,15 @@ def test_each_gate_that_fails_says_so_whatever_the_others_do():
         RowScore(0.5, unsupported=(LACKING,)),
         RowScore(0.0, unchecked="blank candidate"),
     ]
-    parser = argparse.ArgumentParser()
-    add_gate_options(parser)
     for places in itertools.product([None, 0, 1], repeat=len(GATES)):
         values = {
             option: GATES[option][place] for option, place in zip(GATES, places, strict=True) if place is not None
         }
         mean = values.pop("--fail-under-baseline", None)
         baseline = None if mean is None else Baseline("scores.jsonl", [mean] * 3)
-        options = [str(part) for option in values.items() for part in option]
+        options = [part for option in values.items() for part in option]
         failed = []
-        for gate in make_gates(parser.parse_args(options), baseline):
+        for gate in gates_of(*options, baseline=baseline):
             read(gate, *((Row("a", ("b",), "c"), row) for row in rows))
             failed += [line for line in gate.failures() if not line.startswith(" ")]
         assert len(failed) == places.count(0), options
