@@ -2,8 +2,11 @@
 
 import pytest
 
+from mars_score.cli.baseline import Baseline
 from mars_score.models.calls import ModelCalls
+from mars_score.rows import Row, RowScore
 from tests import jsonl, word_recall
+from tests.result_rows import gates_of, read
 
 ROWS = [
     {"prediction": f"a b {number}", "reference": f"a b c {number}", "context": f"It was day {number}."}
@@ -46,25 +49,33 @@ def higher(by):
     return lambda row: {"mars": row["mars"] + by}
 
 
-@pytest.mark.parametrize("rows", [ROWS[:2], ROWS], ids=["no interval", "interval"])
+@pytest.mark.parametrize("count", [2, 12], ids=["no interval", "interval"])
 @pytest.mark.parametrize(
-    ("fall", "options", "code"),
+    ("fall", "options", "fails"),
     [
-        (1e-12, (), 0),
-        (0.0009, (), 0),
-        (0.0011, (), 3),
-        (0.25, (), 3),
-        (-0.25, (), 0),
-        (1e-6, ("--least-fall", "1e-7"), 3),
-        (0.04, ("--least-fall", "0.05"), 0),
-        (0.06, ("--least-fall", "0.05"), 3),
+        (1e-12, (), False),
+        (0.0009, (), False),
+        (0.0011, (), True),
+        (0.25, (), True),
+        (-0.25, (), False),
+        (1e-6, ("--least-fall", "1e-7"), True),
+        (0.04, ("--least-fall", "0.05"), False),
+        (0.06, ("--least-fall", "0.05"), True),
     ],
 )
-def test_a_fall_that_counts(score, baseline, rows, fall, options, code):
-    path = baseline(higher(fall), rows)
-    found, error = score("--fail-under-baseline", path, *options, rows=rows)
-    assert found == code
-    assert (f"the mean score fell by {fall:.4f}" in error) == (code == 3)
+def test_a_fall_that_counts(count, fall, options, fails):
+    [gate] = gates_of(*options, baseline=Baseline("baseline.jsonl", [0.5 + fall] * count))
+    read(gate, *((Row("a", ("b",), f"It was day {number}."), RowScore(0.5)) for number in range(count)))
+    error = "".join(gate.failures())
+    assert (f"the mean score fell by {fall:.4f} from baseline.jsonl" in error) == fails
+    assert bool(error) == fails
+
+
+def test_the_command_fails_by_a_fall(score, baseline):
+    for fall, code in ((0.0009, 0), (0.0011, 3)):
+        found, error = score("--fail-under-baseline", baseline(higher(fall)))
+        assert found == code
+        assert (f"the mean score fell by {fall:.4f}" in error) == (code == 3)
 
 
 def test_the_rows_that_fell_most_are_named(score, baseline):
@@ -101,6 +112,8 @@ def swapped(rows, first=2, second=5):
 
 
 ALIKE = [{**row, "reference": ["yes", "no"][number % 2]} for number, row in enumerate(ROWS)]
+FIRST_ELSE = [{**ROWS[0], "reference": "x"}, *ROWS[1:]]
+ELSEWHERE = [{**ROWS[0], "context": "x"}, *ROWS[1:]]
 OTHERS = {
     "fewer rows": (ROWS[:-1], ROWS, (), "has 11 scores, and there are 12 rows"),
     "more rows": (ROWS, ROWS[:-1], (), "has 12 scores, and there are 11 rows"),
@@ -111,14 +124,9 @@ OTHERS = {
         (),
         "rows.jsonl:3 has a context other than",
     ),
-    "another reference": (
-        [{**ROWS[0], "reference": "x"}, *ROWS[1:]],
-        ROWS,
-        (),
-        "rows.jsonl:1 has references other",
-    ),
+    "another reference": (FIRST_ELSE, ROWS, (), "rows.jsonl:1 has references other"),
     "another context, no references": (
-        [{**ROWS[0], "context": "x"}, *ROWS[1:]],
+        ELSEWHERE,
         ROWS,
         ("--no-references", "--context-weight", "1"),
         "rows.jsonl:1 has a context other than row 1",
