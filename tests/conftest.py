@@ -190,9 +190,11 @@ def evaluated(tiny_mini, gpt2, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(capsys):
-    """Runs ``mars``; returns exit code, standard output, standard error."""
+def run(capsys, monkeypatch):
+    """Runs ``mars`` without lines of progress; returns exit code, standard output, standard error."""
     from mars_score.cli import main
+
+    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 10**6)
 
     def run_command(*argv):
         code = main(list(map(str, argv)))
