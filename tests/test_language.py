@@ -170,6 +170,10 @@ def test_a_few_words_do_not_tell_a_language_but_a_question_beside_them_does(text
     assert tell_english([text, "What does the table say about the total of the year?"])
 
 
+def test_no_text_tells_no_language():
+    assert tell_english([]) is None
+
+
 @pytest.mark.parametrize("text", NOT_ENGLISH)
 def test_one_text_of_another_language_is_enough(text):
     assert tell_english([text]) is False

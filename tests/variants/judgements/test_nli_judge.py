@@ -10,7 +10,6 @@ import pytest
 
 from mars_score.data.checking import check_examples
 from mars_score.errors import Notice
-from mars_score.language import tell_english
 from mars_score.metrics.plus import Features, PlusConfig, plus, repetition
 from mars_score.presets import Reliability
 from mars_score.rows import Entailment, Judgement, Row, Verdict
@@ -509,21 +508,6 @@ def test_what_is_certainly_another_language_is_not_judged(candidate, context, is
         assert (found.unchecked, found.notices - {Notice.FRAGMENT}) == (
             ("", set()) if known else ("not English", {Notice.NOT_ENGLISH})
         )
-
-
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (["The museum is closed in winter."], True),
-        ([FRENCH], False),
-        (["The museum is closed in winter.", FRENCH], False),
-        (["12 | 9.1", "5 kg"], None),
-        (["2024-05-01", ""], None),
-        ([], None),
-    ],
-)
-def test_languages_have_three_outcomes(texts, expected):
-    assert tell_english(texts) is expected
 
 
 # Faults of the code
