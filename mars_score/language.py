@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import regex
 
@@ -134,10 +134,11 @@ def tell_english(texts: Iterable[str]) -> bool | None:
     """
     words = [_words(text[:_LANGUAGE_CHARACTERS]) for text in texts]
     all_words = [word for of_text in words for word in of_text]
-    texts_to_check = (of_text for of_text in words if not _may_be_name(of_text))
-    if _is_foreign(all_words, least=0) or any(_is_foreign(of_text, least=2) for of_text in texts_to_check):
+    if _is_foreign(all_words, least=0):
         return False
-    return True if _guess(_joined(all_words)).english >= ENGLISH_PROBABILITY else None
+    if any(_is_foreign(of_text, least=2) for of_text in words if not _may_be_name(of_text)):
+        return False
+    return True if english_probability(" ".join(all_words).lower()) >= ENGLISH_PROBABILITY else None
 
 
 @lru_cache(maxsize=1024)
@@ -155,18 +156,14 @@ def is_english(text: str) -> bool:
 
 def english_probability(text: str) -> float:
     """Return the probability that a text is English, by py3langid."""
-    return _guess(text).english
-
-
-class _Guess(NamedTuple):
-    english: float
-    highest: float  # probability of the most probable language
+    return _probabilities(text)[0]
 
 
 @lru_cache(maxsize=1024)
-def _guess(text: str) -> _Guess:
+def _probabilities(text: str) -> tuple[float, float]:
+    """Return the probability that a text is English, and that of its most probable language."""
     ranked = _identifier().rank(text)
-    return _Guess(float(dict(ranked)[ENGLISH]), float(ranked[0][1]))
+    return float(dict(ranked)[ENGLISH]), float(ranked[0][1])
 
 
 @cache
@@ -185,10 +182,6 @@ def _words(text: str) -> list[str]:
     return [word for word in words if not word.isupper() or len(word) > _LONGEST_SYMBOL]
 
 
-def _joined(words: list[str]) -> str:
-    return " ".join(words).lower()
-
-
 def _long(words: list[str]) -> list[str]:
     return [word for word in words if _LONG_WORD.fullmatch(word)]
 
@@ -200,7 +193,7 @@ def _is_foreign(words: list[str], least: int) -> bool:
     another language probable and at least three words are long.
     """
     count = len(_long(words))
-    english, highest = _guess(_joined(words))
+    english, highest = _probabilities(" ".join(words).lower())
     if english < _OUT_OF_QUESTION:
         return count >= least
     return english < _IMPROBABLE and highest >= _PROBABLE and count > 2

@@ -14,7 +14,6 @@ from itertools import compress
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mars_score.heads import (
@@ -30,8 +29,8 @@ from mars_score.meta.sets import check_names, read_rated_sets
 from mars_score.models.locating import locate
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
+from mars_score.stats.resampling import Floats
 
-Floats = NDArray[np.float64]
 Columns = tuple[Floats, Floats, Floats, int]  # features, scores and ratings of a set, centred; number of groups
 MIN_GROUPS = 10
 MIN_RATINGS = 20

@@ -150,7 +150,7 @@ class SentenceEncoder:
             for hook in hooks:
                 hook.remove()
 
-    def _token_vectors(self, output: dict[str, Any]) -> Floats:
+    def _token_vectors(self, output: dict[str, torch.Tensor]) -> Floats:
         if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
             raise ModelUnavailableError(
                 f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
