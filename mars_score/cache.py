@@ -289,7 +289,7 @@ def _item_keys(common: Sequence[object], items: Iterable[Item]) -> dict[Item, by
     return keys
 
 
-class LastUsed(Generic[Item, Value]):
+class LruCache(Generic[Item, Value]):
     """A thread-safe cache of the most recently used values, up to ``most_bytes`` in all but at least one value."""
 
     def __init__(self, most_bytes: int) -> None:

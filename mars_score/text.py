@@ -63,7 +63,7 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def joined_lines(text: str, is_word: Callable[[str], bool]) -> str:
+def join_broken_words(text: str, is_word: Callable[[str], bool]) -> str:
     """Join words that were broken by a hyphen at the end of a line: "Tues-" and "day" become "Tuesday".
 
     The hyphen is removed if both parts together are a word. Otherwise it stays, as in "well-known", and only the
@@ -93,7 +93,7 @@ def is_blank(text: str) -> bool:
     return not text or (not text.isascii() and all(unicodedata.category(char) in _INVISIBLE for char in text))
 
 
-def whole(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Replace unpaired surrogates, which UTF-8 cannot hold, by U+FFFD."""
     if text.isascii():
         return text

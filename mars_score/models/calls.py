@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.cache import Codec, Item, LastUsed, Value, cached, json_codec
+from mars_score.cache import Codec, Item, LruCache, Value, cached, json_codec
 from mars_score.models.loading import loading_lock, shared_model
 from mars_score.models.locating import locate
 from mars_score.models.running import number_type
@@ -55,7 +55,7 @@ class ModelCalls:
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
         self._loaded: dict[str, _Loaded] = {}  # by setting
-        self._memory: LastUsed[Any, Any] = LastUsed(_MEMORY_BYTES)
+        self._memory: LruCache[Any, Any] = LruCache(_MEMORY_BYTES)
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
         """Encode each different text, with vectors of its tokens if ``tokens``.

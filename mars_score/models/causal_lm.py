@@ -12,14 +12,14 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from mars_score.cache import LastUsed
+from mars_score.cache import LruCache
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.attention import KeyValueCache, LayerStates, NewStates, PackedBatch, mars_attention
 from mars_score.models.codec import TextCodec
 from mars_score.models.running import cache_bytes, exclusive, ordinary_mode, position_limit
 
 T = TypeVar("T")
-Prompts = LastUsed[tuple[int, ...], KeyValueCache]  # caches of one row, by prompt (token ids)
+Prompts = LruCache[tuple[int, ...], KeyValueCache]  # caches of one row, by prompt (token ids)
 CHUNK_TOKENS = 512  # maximum tokens of a row per forward pass of extend(), to limit the attention mask
 # Maximum tokens of all rows per forward pass. The activations of more tokens do not fit into a CPU's caches.
 PASS_TOKENS = {"cpu": 512, "cuda": 8192}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.locks import ForkSafeLock
-from mars_score.models.locating import locate, look_up_anew
+from mars_score.models.locating import clear_lookups, locate
 from mars_score.models.packages import Difference
 from mars_score.models.running import number_type, ordinary_mode, pick_device
 from mars_score.models.sources import ReadyMade
@@ -37,7 +37,7 @@ def free_models() -> None:
     A scorer keeps the models that it uses until it is freed, or until their files have changed.
     """
     _loaded.clear()
-    look_up_anew()
+    clear_lookups()
 
 
 def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:

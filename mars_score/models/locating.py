@@ -35,7 +35,7 @@ def locate(spec: object) -> Source:
     return HubModel(name, _commit_here(name, asked or None), asked or None)
 
 
-def look_up_anew() -> None:
+def clear_lookups() -> None:
     """Forget which files the names of folders and Hub models stand for."""
     _hash_folder.cache_clear()
     _commits.clear()

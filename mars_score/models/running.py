@@ -213,13 +213,13 @@ def set_passive_omp_wait() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-_limiting_blas = ForkSafeLock()
+_blas_lock = ForkSafeLock()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let NumPy multiply in one thread. A row's matrices are too small for more."""
-    with _limiting_blas, _blas().limit(limits=1):
+    with _blas_lock, _blas().limit(limits=1):
         yield
 
 

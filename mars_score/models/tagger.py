@@ -12,7 +12,7 @@ from mars_score.text import TaggedWord
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
 _LONGEST_RUN = 1000  # A longer run without spaces becomes one token, as spaCy's rules take quadratic time.
 _BATCH_SIZE = 64  # texts that are tagged together; tags do not depend on it
-_loading_or_using = ForkSafeLock()  # Threads share pipelines, which spaCy does not declare thread-safe.
+_spacy_lock = ForkSafeLock()  # Threads share pipelines, which spaCy does not declare thread-safe.
 
 
 class Tagger:
@@ -41,7 +41,7 @@ class Tagger:
             PipelineMissingError: English has no pipeline, or spaCy needs another package for the language.
         """
         different = list(dict.fromkeys(texts))
-        with _loading_or_using:
+        with _spacy_lock:
             docs = self._pipeline().pipe(different, batch_size=_BATCH_SIZE)
             return {text: _tagged_words(doc) for text, doc in zip(different, docs, strict=True)}
 
@@ -52,7 +52,7 @@ class Tagger:
             PipelineMissingError: as for :meth:`tag`.
         """
         different, cased = list(dict.fromkeys(texts)), str.lower if lower else str
-        with _loading_or_using:
+        with _spacy_lock:
             docs = self._pipeline().tokenizer.pipe(different)
             return {  # Interning saves memory, as texts share most words.
                 text: tuple(sys.intern(cased(token.text)) for token in doc if not token.is_space)

@@ -248,7 +248,7 @@ def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: int = 0) ->
     groups that are compared.
     """
     reason = items.reason or too_few(items.used_groups)
-    return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
+    return Interval(reason=reason) if reason else Interval.percentile(resampled_pearson(items, resamples, seed))
 
 
 def resampled_pearson(items: Rated, resamples: int = 1000, seed: int = 0) -> Floats:

@@ -78,7 +78,7 @@ class Interval:
     reason: str | None = None
 
     @classmethod
-    def of(cls, values: Floats, confidence: float = 0.95) -> Self:
+    def percentile(cls, values: Floats, confidence: float = 0.95) -> Self:
         """Return the percentile interval of a statistic in resamples, or NaN if most of its values are NaN."""
         defined = values[~np.isnan(values)]
         if 2 * len(defined) < len(values):
@@ -119,7 +119,9 @@ def bootstrap(
 
     check_resampling(resamples)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # Interval.of handles undefined values.
+        warnings.simplefilter(
+            "ignore", stats.DegenerateDataWarning
+        )  # Interval.percentile handles undefined values.
         result = stats.bootstrap(
             group_sums,
             lambda *drawn, axis: statistic(*(values.sum(axis) for values in drawn)),
@@ -150,7 +152,7 @@ def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: f
     sums, sizes = _sums_and_sizes(scores, groups)
     if reason := too_few(len(sums)):
         return Interval(reason=reason)
-    return Interval.of(bootstrap(np.divide, (sums, sizes)), confidence)
+    return Interval.percentile(bootstrap(np.divide, (sums, sizes)), confidence)
 
 
 # Tests
