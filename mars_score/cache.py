@@ -160,8 +160,9 @@ class ResultStore:
             self._writable = False
             damaged = _is_damage(error)
             self._readable = write and not damaged
-            fault = f"is damaged ({error}); delete it with: mars cache clear --store {folder}"
-            warn(f"going on without the store, as {self.file} {fault if damaged else f'cannot be used: {error}'}")
+            remedy = f"is damaged ({error}); delete it with: mars cache clear --store {folder}"
+            fault = remedy if damaged else f"cannot be used: {error}"
+            warn(f"continuing without the store, as {self.file} {fault}")
             return None
 
 

@@ -13,8 +13,8 @@ class Notice(Enum):
 
     BLANK = "blank candidates score 0.0; a bad candidate that is not blank can score lower"
     NO_ANSWER = (
-        "the candidate is an error message, a placeholder such as N/A or null, or punctuation alone; where a"
-        " system failed to answer leave the row out, or count it apart"
+        "the candidate is an error message, a placeholder such as N/A or null, or punctuation alone; if a"
+        " system failed to answer, leave the row out or count it separately"
     )
     BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
     CONTEXT_CUT = (

@@ -89,7 +89,7 @@ class HeadFolder:
             raise self.error(f"cannot be read ({error})") from None
         for name, array in weights.items():
             if array.dtype.kind != "f" or not (np.abs(array) <= LARGEST_WEIGHT).all():  # also refuses NaN
-                raise self.error(f"has weights {name!r} that are no numbers up to {LARGEST_WEIGHT:,.0f}")
+                raise self.error(f"has weights {name!r} that are not numbers of at most {LARGEST_WEIGHT:,.0f}")
         return weights
 
     def error(self, fault: str, file: str = _WEIGHTS) -> HeadError:

@@ -129,8 +129,8 @@ def training_set(
     labels, values = tuple(compress(groups, kept)), np.array(list(compress(ratings, kept)), dtype=np.float64)
     if len(values) < MIN_RATINGS or len(set(labels)) < MIN_GROUPS:
         raise ValueError(
-            f"{name}: {len(values)} ratings in {len(set(labels))} groups that can be learned from, of at least "
-            f"{MIN_RATINGS} in {MIN_GROUPS} groups (contexts); rate more candidates, or leave the file out"
+            f"{name}: {len(values)} ratings in {len(set(labels))} groups (contexts) to learn from, but training "
+            f"needs {MIN_RATINGS} in {MIN_GROUPS} groups; rate more candidates, or leave the file out"
         )
     (offsets,) = centred((values,), labels if within_groups else None)
     spread = float(offsets.std())

@@ -48,7 +48,7 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
             yield from _collect(pending.popleft())
     except BrokenProcessPool:
         raise WorkerError(
-            "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
+            "a worker process died, probably for lack of memory: use fewer workers or a smaller batch size; "
             "what was computed is in the store, and the same command goes on from there"
         ) from None
     finally:  # Processes are stopped in the middle of their work.

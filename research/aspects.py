@@ -84,7 +84,7 @@ def ratings_by_name(file: Path, rows: int, overall: Sequence[float]) -> dict[str
     rated = drawn(whole, rows)
     rated = rated.where([bool(row.candidate) for row in rated.rows])
     if rated.ratings != list(overall):
-        raise ValueError(f"{file.stem}: the saved features are of other candidates; give the --rows of then")
+        raise ValueError(f"{file.stem}: the saved features are of other candidates; give the --rows of that call")
     by_id = {one["id"]: one["ratings"] for one in map(json.loads, file.read_text(encoding="utf-8").splitlines())}
     return {
         name: np.array([by_id[one].get(name) for one in rated.ids], dtype=float) for name in by_id[rated.ids[0]]

@@ -171,9 +171,7 @@ def check_ratings(
         values = row if isinstance(row, (list, tuple)) else [row]
         kinds = {type(value) for value in values}
         if len(values) != len(texts) or not kinds <= {int, float, type(None)} or kinds == {type(None)}:
-            fault = (
-                f"must hold a rating for each of the {len(texts)} references, a number or null, and one at least"
-            )
+            fault = f"must hold a number or null for each of the {len(texts)} references, and at least one number"
             raise ValueError(f"{place.of('ratings', index)} {fault}; got {row!r:.60}")
         checked.append(tuple(float(value) if isinstance(value, (int, float)) else math.nan for value in values))
     return tuple(checked)

