@@ -44,11 +44,11 @@ def main() -> None:
     saved = kept_features(args, features_and_ratings)
     found: Found = {}
     for file in map(Path, args.files):
-        features = [from_json(one) for one in saved[file.stem]["features"]]
-        ours = columns([aspects_of(one, VARIANTS["plus"]) for one in features])
+        features = [from_json(values) for values in saved[file.stem]["features"]]
+        ours = columns([aspects_of(row, VARIANTS["plus"]) for row in features])
         human = ratings_by_name(file, args.rows, saved[file.stem]["ratings"])
         found[file.stem] = agreement(ours, human)
-    summaries = {name: one for name, one in found.items() if TASKS.get(name) == "summary"}
+    summaries = {name: ratings for name, ratings in found.items() if TASKS.get(name) == "summary"}
     values = {"kinds": means(found), "kinds in summaries": means(summaries), "sets": by_set(found).splitlines()}
     print("\n\n".join(tables({args.preset: values}).values()))
     if args.record:
@@ -85,9 +85,10 @@ def ratings_by_name(file: Path, rows: int, overall: Sequence[float]) -> dict[str
     rated = rated.where([bool(row.candidate) for row in rated.rows])
     if rated.ratings != list(overall):
         raise ValueError(f"{file.stem}: the saved features are of other candidates; give the --rows of that call")
-    by_id = {one["id"]: one["ratings"] for one in map(json.loads, file.read_text(encoding="utf-8").splitlines())}
+    items = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    by_id = {item["id"]: item["ratings"] for item in items}
     return {
-        name: np.array([by_id[one].get(name) for one in rated.ids], dtype=float) for name in by_id[rated.ids[0]]
+        name: np.array([by_id[id_].get(name) for id_ in rated.ids], dtype=float) for name in by_id[rated.ids[0]]
     }
 
 
@@ -107,7 +108,7 @@ def means(found: Found) -> dict[str, dict[str, float]]:
     """Return the mean r of each aspect with each kind of rating, and the number of ratings."""
     values = {}
     for kind, names in KINDS.items():
-        of_kind = [row for one in found.values() for name, row in one.items() if name in names and row]
+        of_kind = [row for ratings in found.values() for name, row in ratings.items() if name in names and row]
         by_aspect = {aspect: [row[aspect] for row in of_kind if aspect in row] for aspect in OURS}
         values[kind] = {aspect: float(np.mean(column)) for aspect, column in by_aspect.items() if column}
         values[kind]["ratings"] = len(of_kind)
@@ -123,8 +124,8 @@ def by_kind(kinds: Mapping[str, Mapping[str, float]]) -> str:
 def by_set(found: Found) -> str:
     """Write the agreement with each rating of each set."""
     rows = [["set, rating", *OURS]]
-    for name, one in found.items():
-        rows += [[f"{name}, {rating}", *cells(row)] for rating, row in one.items() if row]
+    for name, ratings in found.items():
+        rows += [[f"{name}, {rating}", *cells(row)] for rating, row in ratings.items() if row]
     return markdown(rows)
 
 

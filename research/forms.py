@@ -217,11 +217,11 @@ def scores(
     """
     changed = replace(config, **constants)
     values = []
-    for one in candidates:
-        task = "text" if one.row.task == "data" and not data else one.row.task
-        features = with_terms(one, changed, task)
+    for own in candidates:
+        task = "text" if own.row.task == "data" and not data else own.row.task
+        features = with_terms(own, changed, task)
         if cosine:
-            mixed = (1 - cosine) * max(one.recalls) + cosine * max(one.reference_cosines)
+            mixed = (1 - cosine) * max(own.recalls) + cosine * max(own.reference_cosines)
             features = features._replace(recalls=[mixed])
         if not dialogue and changed.likelihood_weight:
             features = features._replace(terms=features.terms | {"likelihood"})
@@ -248,8 +248,8 @@ def agreement_by_set(sets: Sets, alone: Sets) -> dict[str, Any]:
         name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
         for name, config in VARIANTS.items()
     }
-    columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
-    columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
+    columns["token recall"] = lambda rows: np.array([max(row.recalls) for row in rows])
+    columns["cosine"] = lambda rows: np.array([max(row.reference_cosines, default=0.0) for row in rows])
     found = {
         name: {
             **{title: pearson(column(rows), ratings) for title, column in columns.items()},
@@ -319,10 +319,10 @@ def constants_table(recorded: Mapping[str, Figures]) -> str:
 def means_table(recorded: Mapping[str, Figures]) -> str:
     """Write the mean r of each column over sets, with its interval from resamples of whole kinds."""
     rows = [["mean of r [95 %, kinds of sets resampled]", *(f"`{preset}`" for preset in recorded)]]
-    for title, name in TITLES.items():
-        by_preset = [{one: found[title] for one, found in values["sets"].items()} for values in recorded.values()]
+    for title, shown in TITLES.items():
+        by_preset = [{name: r[title] for name, r in values["sets"].items()} for values in recorded.values()]
         intervals = [mean_and_ends([*filter(None, by_kind(values))]) for values in by_preset]
-        rows.append([name, *(f"{mean:.3f} [{low:.2f}, {high:.2f}]" for mean, low, high in intervals)])
+        rows.append([shown, *(f"{mean:.3f} [{low:.2f}, {high:.2f}]" for mean, low, high in intervals)])
     return markdown(rows)
 
 
@@ -348,7 +348,7 @@ def table(sets: Sets, variant: str) -> str:
     unchanged = agreement({})
     rows = [[f"`{variant}` without", "mean of sets [kinds resampled, 95 %]", *KINDS]]
     for name, changes in CHANGES.items():
-        gains = {one: 1000 * (r - unchanged[one]) for one, r in agreement(changes).items()}
+        gains = {rated: 1000 * (r - unchanged[rated]) for rated, r in agreement(changes).items()}
         if any(gains.values()):
             mean, low, high = mean_and_ends([*filter(None, by_kind(gains))])
             cells = [f"{np.mean(values):+.0f}" if values else "" for values in by_kind(gains)]
@@ -378,17 +378,17 @@ def beside_parts(sets: Sets, variant: str) -> str:
 def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
     """Return the values of single terms, larger is better, for each row."""
     parts: dict[str, Callable[[Features], float]] = {
-        "token recall": lambda one: max(one.recalls),
-        "cosine": lambda one: max(one.reference_cosines, default=0.0),
-        "context": lambda one: one.context_cosine or 0.0,
-        "likelihood": lambda one: likelihood(one, config),
-        "repetition": lambda one: -repetition(replace(one.row, task="text"), config),
-        "support": lambda one: one.support or 0.0,
-        "contradiction": lambda one: -(one.contradicted_share or 0.0),
+        "token recall": lambda row: max(row.recalls),
+        "cosine": lambda row: max(row.reference_cosines, default=0.0),
+        "context": lambda row: row.context_cosine or 0.0,
+        "likelihood": lambda row: likelihood(row, config),
+        "repetition": lambda row: -repetition(replace(row.row, task="text"), config),
+        "support": lambda row: row.support or 0.0,
+        "contradiction": lambda row: -(row.contradicted_share or 0.0),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]
-    return {name: np.array([part(one) for one in rows]) for name, part in parts.items()}
+    return {name: np.array([part(row) for row in rows]) for name, part in parts.items()}
 
 
 def rehearsal(sets: Sets, variant: str) -> tuple[str, float]:
@@ -412,7 +412,7 @@ def rehearsal(sets: Sets, variant: str) -> tuple[str, float]:
             continue
         left_out += values[0]
         changed = ", ".join(f"{name} {value}" for name, value in best.items() if value != CHOICES[name][0])
-        rows.append([kind, *(f"{np.mean(one):.3f}" for one in values), changed or "nothing"])
+        rows.append([kind, *(f"{np.mean(rs):.3f}" for rs in values), changed or "nothing"])
     return markdown(rows), float(np.mean(left_out))
 
 

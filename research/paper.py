@@ -147,8 +147,8 @@ def attacks(kept: Figures, published: Figures) -> str:
             for task, names in SETS.items():
                 cells.append(number(theirs[task][metric][place], "+"))
                 for found in (sets[name]["attacks"].get(attack, {}) for name in names):
-                    one = found.get(own, found.get(UNPLANNED) if own == "MARS" else None)
-                    cells.append(f"{one[0]:+.3f} ({one[1]:.2f})" if one else "-")
+                    figures = found.get(own, found.get(UNPLANNED) if own == "MARS" else None)
+                    cells.append(f"{figures[0]:+.3f} ({figures[1]:.2f})" if figures else "-")
             rows.append(cells)
     return markdown(rows)
 
@@ -161,9 +161,9 @@ def ratios(kept: Figures, published: Figures) -> str:
         for name in names:
             variant = next(iter(sets[name]["ratios"]))
             measured[f"{name}, {variant}"] = sets[name]["ratios"][variant]
-        for name, one in measured.items():
-            deviations = ["", *(f" ({number(value)})" for value in one["sd"][1:])]
-            rows.append([name, *(number(r) + sd for r, sd in zip(one["r"], deviations, strict=True))])
+        for name, by_ratio in measured.items():
+            deviations = ["", *(f" ({number(value)})" for value in by_ratio["sd"][1:])]
+            rows.append([name, *(number(r) + sd for r, sd in zip(by_ratio["r"], deviations, strict=True))])
     return markdown(rows)
 
 

@@ -192,9 +192,9 @@ def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
     with choice.change(), anew:
         rows = scorer.row_scores(rated.rows)
     infills = {
-        (row.prompt, one.augmented.reference): [infill.text for infill in one.augmented.infills]
+        (row.prompt, reference.augmented.reference): [infill.text for infill in reference.augmented.infills]
         for row, scored in zip(rated.rows, rows, strict=True)
-        for one in scored.references
+        for reference in scored.references
     }
     return Outcome(float(np.corrcoef([row.score for row in rows], rated.ratings)[0, 1]), infills)
 
@@ -209,7 +209,7 @@ def infill_anew(
 def share(texts: Texts, others: Texts) -> float:
     """Return the share of texts that differ."""
     pairs = [pair for key in texts for pair in zip(texts[key], others[key], strict=True)]
-    return round(sum(one != other for one, other in pairs) / len(pairs), 3)
+    return round(sum(text != other for text, other in pairs) / len(pairs), 3)
 
 
 def compare(rated: RatedSet, choices: Mapping[str, Choice]) -> dict[str, dict[str, float | None]]:
@@ -234,7 +234,7 @@ def longer(rated: RatedSet, limit: int) -> float:
 def measure(folder: Path, names: Sequence[str], target: Path) -> None:
     """Measure the choices on the named sets of :data:`MEASURED`, and add them to the target."""
     kept = json.loads(target.read_text(encoding="utf-8"))
-    for name in [one for one in MEASURED if one in names]:
+    for name in [known for known in MEASURED if known in names]:
         rated = read_rated_set(folder / f"{name}.jsonl")
         rated = rated.where([bool(row.candidate) for row in rated.rows])
         usual = masks(rated, Choice())

@@ -126,20 +126,20 @@ class Measuring:
         for title, changes in sample.variants.items():
             scores, deviations = self.mars(changes, rated.rows)
             self.scores[title], self.scores["reference cosine"] = scores[:, DEFAULT], scores[:, 0]
-            of_ratio = [self.agreement(one)[0] for one in scores.T]
-            self.ratios[title] = {"r": of_ratio, "sd": [round(one, 3) for one in deviations]}
+            of_ratio = [self.agreement(column)[0] for column in scores.T]
+            self.ratios[title] = {"r": of_ratio, "sd": [round(deviation, 3) for deviation in deviations]}
 
     def mars(self, changes: str, rows: Sequence[Row]) -> tuple[Floats, list[float]]:
         """Compute scores, (rows, 5), and mean standard deviations of the cosines, (5,), by largest mask ratio."""
         settings = ",".join(filter(None, ["max_mask_ratio=0.8", changes]))
         result = MarsVariant(self.models, changes, settings).result(rows, self.rated.corpus)
-        cosines = [np.array([one.similarities for one in row.references]) for row in result.row_scores]
+        cosines = [np.array([reference.similarities for reference in row.references]) for row in result.row_scores]
         weights = 0.8 ** np.arange(len(RATIOS))
-        scores = np.array([((one * weights).cumsum(1) / weights.cumsum()).max(0) for one in cosines])
+        scores = np.array([((row * weights).cumsum(1) / weights.cumsum()).max(0) for row in cosines])
         if not np.allclose(scores[:, -1], result.scores, rtol=0, atol=1e-6):
             raise ValueError("the weighted means of this script are not the scores of the scorer")
         counts = range(1, len(RATIOS) + 1)
-        return scores, [float(np.mean([one[:, :count].std(1).mean() for one in cosines])) for count in counts]
+        return scores, [float(np.mean([row[:, :count].std(1).mean() for row in cosines])) for count in counts]
 
     def agreement(self, scores: Floats, chosen: slice | NDArray[np.generic] = slice(None)) -> list[float]:
         """Compute Pearson's r over chosen items, and its 95 % interval from resamples of contexts."""
@@ -166,10 +166,10 @@ class Measuring:
             "rows": len(self.rated.rows),
             "contexts": len(set(self.rated.groups)),
             "ratios": self.ratios,
-            "r": {title: self.agreement(one) for title, one in self.scores.items()},
+            "r": {title: self.agreement(scores) for title, scores in self.scores.items()},
             "above": {title: self.above(title) for title in self.scores if title != "Perplexity"},
             "systems": {
-                name: {title: self.agreement(one, self.systems == name) for title, one in self.scores.items()}
+                name: {title: self.agreement(x, self.systems == name) for title, x in self.scores.items()}
                 for name in by_system
             },
             "attacks": {name: figures for name in ATTACKS if (figures := self.attacked(name))},
@@ -206,7 +206,7 @@ def example() -> Figures:
     stories = read_stories()
     corpus = [text for story in stories for text in story["references"]]
     context, reference = stories[0]["context"], stories[0]["references"][0]
-    candidates = {one["text"]: one["kind"] for one in stories[0]["candidates"]}
+    candidates = {candidate["text"]: candidate["kind"] for candidate in stories[0]["candidates"]}
     rows = [Row(text, (reference,), context) for text in candidates]
     scored = MarsScorer("mini", variant="paper", idf_corpus=corpus).row_scores(rows)
     models, shown = Models(preset="mini", variant="paper"), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
@@ -220,7 +220,7 @@ def example() -> Figures:
         ]
         for index, (text, kind) in enumerate(candidates.items())
     }
-    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in scored[0].references[0].augmented.infills]
+    cosines = [f"cosine, {infill.mask_ratio:.0%}" for infill in scored[0].references[0].augmented.infills]
     return {
         "candidates": {"columns": [*shown, "cosine, reference", *cosines, "MARS"], "rows": compared},
         "seconds": seconds(stories, corpus),

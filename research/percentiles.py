@@ -37,7 +37,7 @@ def main() -> None:
     made = {variant: of_variant(given, args.preset, variant, config) for variant, config in VARIANTS.items()}
     kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     FILE.write_text(json.dumps(kept | {args.preset: made}, sort_keys=True) + "\n", encoding="utf-8")
-    values = {variant: table(one[WITH_REFERENCES]) for variant, one in made.items()}
+    values = {variant: table(by_form[WITH_REFERENCES]) for variant, by_form in made.items()}
     for variant, text in values.items():
         print(f"`{variant}`\n\n{text}\n")
     if args.record:
@@ -92,14 +92,14 @@ def ratings_by_fifth(rated: Rated, edges: Floats) -> list[float]:
 def table(tasks: Figures) -> str:
     """Write by task the lower score and the mean rating of each fifth."""
     rows = [["task", "sets", "candidates", *(f"fifth {fifth}" for fifth in range(1, FIFTHS + 1))]]
-    for task, one in tasks.items():
-        edges = one["scores"][:: STEPS // FIFTHS][1:-1]
+    for task, figures in tasks.items():
+        edges = figures["scores"][:: STEPS // FIFTHS][1:-1]
         above = ["", *(f"from {edge:.2f}: " for edge in edges)]
         cells = [
             f"{start}{rating:.2f} [{low:.2f}, {high:.2f}]"
-            for start, (rating, low, high) in zip(above, one["ratings"], strict=True)
+            for start, (rating, low, high) in zip(above, figures["ratings"], strict=True)
         ]
-        rows.append([task, str(one["sets"]), str(one["candidates"]), *cells])
+        rows.append([task, str(figures["sets"]), str(figures["candidates"]), *cells])
     return markdown(rows)
 
 

@@ -108,13 +108,17 @@ def _recognizers(text: str) -> list[Reading]:
     )
     found = []
     for name in ("recognize_currency", "recognize_dimension", "recognize_temperature"):
-        found += [(one.resolution["value"], one.resolution["unit"]) for one in getattr(units, name)(text, "en-us")]
-    for one in times.recognize_datetime(text, "en-us"):
-        value = one.resolution["values"][0]
+        found += [
+            (entity.resolution["value"], entity.resolution["unit"])
+            for entity in getattr(units, name)(text, "en-us")
+        ]
+    for entity in times.recognize_datetime(text, "en-us"):
+        value = entity.resolution["values"][0]
         found.append((value.get("value", value.get("timex")), value["type"]))
     for name in ("recognize_percentage", "recognize_number", "recognize_ordinal"):
         found += [
-            (one.resolution["value"], name.partition("_")[2]) for one in getattr(numbers, name)(text, "en-us")
+            (entity.resolution["value"], name.partition("_")[2])
+            for entity in getattr(numbers, name)(text, "en-us")
         ]
     return found[:1]
 
@@ -135,16 +139,16 @@ READERS: dict[str, Reader] = {
 
 def _own(text: str) -> list[Reading]:
     found: list[Reading] = []
-    for one in read_quantities(text):
-        value: Any = one.low if one.is_single else (one.low, one.high)
-        if one.dimension == "clock":
-            value = f"{int(one.low) // 60:02}:{int(one.low) % 60:02}"
-        elif one.dimension == "date":
-            value = "{}-{:02}-{:02}".format(*one.parts)
+    for quantity in read_quantities(text):
+        value: Any = quantity.low if quantity.is_single else (quantity.low, quantity.high)
+        if quantity.dimension == "clock":
+            value = f"{int(quantity.low) // 60:02}:{int(quantity.low) % 60:02}"
+        elif quantity.dimension == "date":
+            value = "{}-{:02}-{:02}".format(*quantity.parts)
         names = {"clock": "time", "share": "share perc", "money:EUR": "euro", "money:USD": "dollar"}
-        is_unit = one.dimension in ("mass", "volume", "length", "speed", "temperature")
-        value = one.written if is_unit or one.unit.name == "percent" else value
-        found.append((value, one.unit.name if is_unit else names.get(one.dimension, one.dimension)))
+        is_unit = quantity.dimension in ("mass", "volume", "length", "speed", "temperature")
+        value = quantity.written if is_unit or quantity.unit.name == "percent" else value
+        found.append((value, quantity.unit.name if is_unit else names.get(quantity.dimension, quantity.dimension)))
     return found
 
 

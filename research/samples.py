@@ -34,7 +34,10 @@ FEWEST = 10  # candidates of a writer
 def main() -> None:
     """Compute the features, or take the saved ones, and print."""
     saved = kept_features(feature_options(__doc__).parse_args(), features_with_samples)
-    sets = {name: {**one, **{kind: [*map(from_json, one[kind])] for kind in KINDS}} for name, one in saved.items()}
+    sets = {
+        name: {**features, **{kind: [*map(from_json, features[kind])] for kind in KINDS}}
+        for name, features in saved.items()
+    }
     for kind in KINDS:
         for variant in VARIANTS:
             print(f"\n{table(sets, variant, kind)}")
@@ -67,11 +70,11 @@ def table(sets: Mapping[str, Figures], variant: str, kind: str) -> str:
     suffix = "" if kind == KINDS[0] else f" {kind}"
     rows = [[f"`{variant}`{suffix}", "r without samples", *WRITERS]]
     gains: dict[str, list[float]] = {}
-    for name, one in sets.items():
-        without = scores([_with_recalls(features, ()) for features in one[kind]], VARIANTS[variant])
-        gains[name] = [gain(one, writer, variant, kind) for writer in WRITERS]
+    for name, of_set in sets.items():
+        without = scores([_with_recalls(features, ()) for features in of_set[kind]], VARIANTS[variant])
+        gains[name] = [gain(of_set, writer, variant, kind) for writer in WRITERS]
         if any(np.isfinite(gains[name])):
-            r = pearson(without, np.array(one["ratings"]))
+            r = pearson(without, np.array(of_set["ratings"]))
             rows.append([name, f"{r:.3f}", *map(_thousandths, gains[name])])
     means = np.mean([gains[name] for name in OPEN_ENDED if name in gains], axis=0)
     rows.append(["mean of the open-ended sets", "", *map(_thousandths, means)])
@@ -80,9 +83,9 @@ def table(sets: Mapping[str, Figures], variant: str, kind: str) -> str:
     return markdown(rows)
 
 
-def gain(one: Figures, writer: str, variant: str, kind: str) -> float:
+def gain(of_set: Figures, writer: str, variant: str, kind: str) -> float:
     """Compute what a writer's samples add to r over the candidates of others, or NaN if none has samples."""
-    ratings, systems = np.array(one["ratings"]), one["systems"]
+    ratings, systems = np.array(of_set["ratings"]), of_set["systems"]
     chosen = choose_systems(np.array(systems), ratings, writer)
     if chosen is None and writer != WRITERS[0]:
         return float("nan")
@@ -92,13 +95,13 @@ def gain(one: Figures, writer: str, variant: str, kind: str) -> float:
             for recall, author in zip(features.sample_recalls, authors, strict=True)
             if chosen is None or (author in chosen and system not in chosen)
         ]
-        for features, authors, system in zip(one[kind], one["writers"], systems, strict=True)
+        for features, authors, system in zip(of_set[kind], of_set["writers"], systems, strict=True)
     ]
     scored = [index for index, values in enumerate(recalls) if values]
     if not scored:
         return float("nan")
     with_samples, without = (
-        scores([_with_recalls(one[kind][index], values[index]) for index in scored], VARIANTS[variant])
+        scores([_with_recalls(of_set[kind][index], values[index]) for index in scored], VARIANTS[variant])
         for values in (recalls, [()] * len(recalls))
     )
     return pearson(with_samples, ratings[scored]) - pearson(without, ratings[scored])

@@ -68,7 +68,7 @@ def main() -> None:
         corrected.cache_clear()
         right, wrong = outcomes(by_chance)
         equal = [pair for pair in different if pair[0] == corrected(pair[1], pair[0])]
-        changed = [(one, found) for premise, one in pairs if (found := corrected(one, premise)) != one]
+        changed = [(text, found) for premise, text in pairs if (found := corrected(text, premise)) != text]
         worst = [worst_case(types, others, known, capital=capital) for capital in (False, True)]
         rows.append(
             [
@@ -83,7 +83,7 @@ def main() -> None:
         )
         if args.show:
             print(
-                f"\n{name}\n", *(f"{one} -> {found}\n" for one, found in changed), *(found for found, _ in worst)
+                f"\n{name}\n", *(f"{text} -> {found}\n" for text, found in changed), *(found for found, _ in worst)
             )
     print(markdown(rows))
 

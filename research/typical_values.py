@@ -91,8 +91,8 @@ def _table(variants: Mapping[str, Figures]) -> str:
     rows = [["candidate", "rows", *(f"`{variant}`" for variant in variants)]]
     for kind, title in KINDS.items():
         cells = [
-            f"{one[kind]['mean']:.2f} ({one[kind]['low']:.2f} to {one[kind]['high']:.2f})"
-            for one in variants.values()
+            f"{by_kind[kind]['mean']:.2f} ({by_kind[kind]['low']:.2f} to {by_kind[kind]['high']:.2f})"
+            for by_kind in variants.values()
         ]
         rows.append([title, str(first[kind]["rows"]), *cells])
     return markdown(rows)
