@@ -28,6 +28,7 @@ from mars_score.models.calls import ModelCalls
 from mars_score.models.locating import locate
 from mars_score.rows import Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
+from mars_score.signature import MODELS
 from mars_score.text import copied_share, split_words
 
 KIND = "terms"  # the kind of head that a scorer uses
@@ -35,9 +36,8 @@ FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")
 FORMAT = 4  # Raise it when older folders can no longer be loaded.
 LARGEST_WEIGHT = 1e6  # Trained weights are below 100, so a file with larger ones is damaged.
 _DESCRIPTION, _WEIGHTS = "head.json", "head.safetensors"
-_MODELS = ("language_model", "encoder", "entailment_model")
 # Settings that a head may not change, as they load models and files, or describe the texts.
-NEVER_SET = (*_MODELS, "dtype", "idf_corpus", "task", "learned")
+NEVER_SET = (*MODELS, "dtype", "idf_corpus", "task", "learned")
 _PLUS = PlusConfig()  # The features of texts do not depend on a scorer's settings.
 Weights = NDArray[np.floating]
 
@@ -194,7 +194,7 @@ def _check_settings(saved: HeadFolder) -> None:
     except (ValueError, TypeError) as error:
         raise saved.error(f"has settings that do not go together ({error})", _DESCRIPTION) from None
     refused = [name for name in saved.settings if name not in known or name in NEVER_SET]
-    refused += [name for name in saved.models if name not in _MODELS]
+    refused += [name for name in saved.models if name not in MODELS]
     if refused:
         raise saved.error(f"sets {', '.join(refused)}, which no head may set", _DESCRIPTION)
 

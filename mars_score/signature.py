@@ -3,21 +3,19 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import PaperConfig
 from mars_score.models.locating import locate
+from mars_score.models.packages import installed_version
 from mars_score.models.running import number_type
 from mars_score.presets import PRESETS, ModelSettings
 from mars_score.settings import Settings, resolve_settings
 from mars_score.version import __version__
 
-_MODELS = ("language_model", "encoder", "entailment_model")
+MODELS = ("language_model", "encoder", "entailment_model")  # settings that name models
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
 _MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # entries that matter only if words are masked
-_installed = cache(version)
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def make_signature(
         if name == "task":
             continue
         shows = name in ("dtype", "idf_corpus") or value != defaults[name]
-        if name in _MODELS:
+        if name in MODELS:
             value, shows = str(locate(value)), name in settings.used_models
         elif name == "dtype":
             value = number_type(value, device)
@@ -103,7 +101,7 @@ def make_signature(
         if shows:
             brief.append(name)
     entries["spacy_pipeline"] = pipeline_name(settings.language) if masks else None
-    entries |= {name: _installed(name) for name in _LIBRARIES}
+    entries |= {name: installed_version(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
     names = tuple(name for name in brief if masks or name not in _MASKING)
     return Signature(entries, names, _preset_of(settings.models))

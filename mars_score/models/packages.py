@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Report = Callable[[int, int], None]  # reports progress: the amount done, and the total
 _CHUNK = 2**20  # bytes that are read at once
 _WEIGHTS = "model.safetensors"
-_installed_version = cache(version)
+installed_version = cache(version)
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ def find_known(name: str) -> Source | None:
     source = KNOWN.get(name)
     if isinstance(source, Package):
         with contextlib.suppress(PackageNotFoundError):
-            return replace(source, revision=_installed_version(source.name))
+            return replace(source, revision=installed_version(source.name))
     return source
 
 
