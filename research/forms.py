@@ -357,7 +357,7 @@ def table(sets: Sets, variant: str) -> str:
 
 
 def beside_parts(sets: Sets, variant: str) -> str:
-    """Say on how many sets the score agrees with the ratings as well as its best part there."""
+    """Say on how many sets the score agrees with the ratings about as well as the best of its parts."""
     config = VARIANTS[variant]
     behind: dict[str, str] = {}
     best_of_sets = []

@@ -114,7 +114,7 @@ def agreement(kept: Figures, published: Figures) -> str:
 
 
 def mean_of_systems(systems: Mapping[str, Figures], metric: str) -> float:
-    """Return the mean of r over the systems with a value. As in the paper, r of perplexity keeps its sign."""
+    """Return the mean of r over the systems with a value. As in the paper, perplexity is not negated."""
     found = [figures.get(metric, [np.nan])[0] for figures in systems.values()]
     mean = float(np.mean([r for r in found if not np.isnan(r)] or [np.nan]))
     return -mean if metric == "Perplexity" else mean
