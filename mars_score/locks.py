@@ -1,4 +1,4 @@
-"""Locks of threads that a forked process can use, too."""
+"""A lock that a forked process can use."""
 
 import os
 import threading
@@ -6,11 +6,11 @@ from weakref import WeakSet
 
 
 class ForkSafeLock:
-    """A re-entrant lock that is free in a forked process, where the thread that held it does not exist."""
+    """A re-entrant lock that is free after a fork, as the thread that held it does not exist in the child."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._held: list[threading.RLock] = []  # changed by the thread that holds the lock alone
+        self._held: list[threading.RLock] = []  # changed only by the thread that holds the lock
         _all_locks.add(self)
 
     def __enter__(self) -> None:
@@ -22,7 +22,7 @@ class ForkSafeLock:
         self._held.pop().release()
 
     def renew(self) -> None:
-        """Replace the lock by a free one; the thread that holds the old one can still leave it."""
+        """Replace the lock by a free one. A thread that holds the old one can still release it."""
         self._lock = threading.RLock()
 
 

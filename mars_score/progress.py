@@ -1,4 +1,4 @@
-"""Show the progress of long work: bars on a terminal, lines elsewhere."""
+"""Show progress: bars on a terminal, lines elsewhere."""
 
 import os
 import sys
@@ -6,22 +6,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from typing import Any
 
 Progress = Callable[[str, int, int], None]
-_LINE_SECONDS = 10.0  # time between lines of progress where there is no terminal
+_LINE_SECONDS = 10.0  # between lines of progress
 _LIBRARIES_QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 
 
 def hide_library_output() -> None:
-    """Hide bars of libraries and their reports on loaded weights, here and in worker processes."""
+    """Hide progress bars and loading reports of libraries, here and in worker processes."""
     for name, value in _LIBRARIES_QUIET.items():
         os.environ.setdefault(name, value)
 
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
-    """Give a progress callback, which draws bars on a terminal or else prints lines; None if ``quiet``."""
+    """Yield a callback that draws bars on a terminal or prints lines elsewhere, or None if ``quiet``."""
     if quiet:
         yield None
         return
@@ -31,7 +30,8 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
     from rich import progress as bars
     from rich.console import Console
 
-    speed, tasks = _Speed(), dict[str, Any]()
+    speed = _Speed()
+    tasks: dict[str, bars.TaskID] = {}
     columns = (
         *(bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn()),
         *(bars.TimeElapsedColumn(), bars.TextColumn("{task.fields[speed]}")),
@@ -47,16 +47,13 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
 
 
 class _Speed:
-    """The rate of each stage since its start, and the time left.
-
-    A shorter time would not do, as work is reported in bursts: a chunk of rows is scored together.
-    """
+    """The rate of each stage since its start, as work is reported in bursts, and the time left."""
 
     def __init__(self) -> None:
         self._starts: dict[str, tuple[int, float]] = {}  # by stage; an earlier process may have done a part
 
     def of(self, stage: str, done: int, total: int) -> str:
-        """Return the rate and, after a tenth of the work, the time left; a stage that reports 0 starts anew."""
+        """Return the rate and, after a tenth of the work, the time left. A stage that reports 0 starts again."""
         now = time.monotonic()
         first, started = self._starts.setdefault(stage, (done, now))
         if done <= first:
@@ -69,7 +66,7 @@ class _Speed:
 
 
 class _ProgressLines:
-    """Progress as lines on standard error, one every ``_LINE_SECONDS``."""
+    """Prints progress to standard error, at most every ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:
         self._printed = time.monotonic()
@@ -86,10 +83,10 @@ class _ProgressLines:
 
 
 class Reports:
-    """Reports of progress, to a function or to bars.
+    """Reports progress to a function or to bars.
 
     Args:
-        progress: a function to call; True for bars, within :meth:`bars`; None or False for no reports.
+        progress: a function to call, True for bars within :meth:`bars`, or None or False for no reports.
 
     Raises:
         ValueError: it is none of these.
@@ -102,7 +99,7 @@ class Reports:
         self._report = None if isinstance(progress, bool) else progress
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report how much of a stage is done; a total of 0 is unknown."""
+        """Report how much of a stage is done. A total of 0 means that it is unknown."""
         if self._report:
             self._report(stage, done, total)
 
@@ -114,4 +111,4 @@ class Reports:
             with progress_bars(quiet=False) if self._has_bars else nullcontext(before) as self._report:
                 yield
         finally:
-            self._report = before  # A function of bars cannot be pickled.
+            self._report = before  # The callback of bars cannot be pickled.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mars_score.text import whole
+from mars_score.text import without_surrogates
 
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and browsers refuse most of these.
 _MARKUP = re.compile(r"[\\`*_~<|$]|\](?=[(\[:])|&(?=[#\w])|!(?=\[)")
@@ -45,7 +45,7 @@ class Table:
 
 def showable(text: str) -> str:
     """Replace unpaired surrogates and control characters, which files or browsers refuse, by U+FFFD."""
-    return _UNSHOWABLE.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
+    return _UNSHOWABLE.sub("\ufffd", without_surrogates(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def number(value: float, digits: int = 3) -> str:

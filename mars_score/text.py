@@ -1,7 +1,7 @@
-"""Split texts into words, passages and windows, and normalise them.
+"""Normalise texts, and split them into words, passages and windows.
 
-In Chinese and Japanese each character is a word (as in sacreBLEU's tokenizer "zh"); a run of katakana is one word.
-Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, and a phrase counts as a word.
+Each Chinese or Japanese character is a word (as in sacreBLEU's tokenizer "zh"), but a run of katakana is one word.
+Thai, Lao, Khmer and Burmese have spaces between phrases only, so each phrase is a word.
 """
 
 import math
@@ -14,58 +14,42 @@ from typing import NamedTuple
 
 import regex
 
-MARKS_AROUND = "\"'()[]{}.,;:!?*_`"  # that touch a word and are no part of it
-PASSAGE_BREAK = "\x1e"  # between the passages of a context: ASCII's record separator, which texts do not hold
+MARKS_AROUND = "\"'()[]{}.,;:!?*_`"  # punctuation that may touch a word
+PASSAGE_BREAK = "\x1e"  # separates the passages of a context: ASCII's record separator, which texts do not contain
 # For a character class: Han characters, their iteration marks, and hiragana.
 CJK = "\u3005-\u3007\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _CJK = re.compile(f"[{CJK}]")
-# Punctuation belongs to the character that it touches, as it belongs to the word in text with spaces.
+# Punctuation belongs to the character or word that it touches.
 _WORD = re.compile(rf"[^\w\s]*[{CJK}][^\w\s]*|[^\s{CJK}]+")
-# The letters of a word have their combining marks with them, which \w of Python's own module leaves out.
+# \w of the module regex includes combining marks, unlike that of re.
 _PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 _LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
 _PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
 _LINES = re.compile(r"[ \t]*\n[ \t\n]*")
 _SPACES = re.compile(r"[^\S\n\x1e]+")
-# Invisible signs. Joiners matter in some scripts and within emoji, but not beside Latin letters.
+# Invisible characters. Joiners matter in some scripts and within emoji, but not beside Latin letters.
 _FORMAT = regex.compile(
     r"[\p{Cf}--[\u200c\u200d\p{Prepended_Concatenation_Mark}]]|[\u200c\u200d](?![^\x00-\u024f])"
     r"|(?<![^\x00-\u024f])[\u200c\u200d]",
     regex.V1,
 )
-_SOFT_BREAK = re.compile(r"(?<=\w)\u00ad[^\S\n\x1e]*\n[^\S\n\x1e]*(?=\w)")  # a word over two lines
+_SOFT_BREAK = re.compile(r"(?<=\w)\u00ad[^\S\n\x1e]*\n[^\S\n\x1e]*(?=\w)")  # a soft hyphen at the end of a line
 # A word that was broken at the end of a line, or the first part of "two- and three-storey".
 _BROKEN_WORD = re.compile(r"(?<![\w-])([^\W\d_]+)[-\u2010](\s{1,9})([^\W\d_]+)(?!\w)")
-_AFTER_PART = frozenset(
-    {
-        "and",
-        "or",
-        "nor",
-        "to",
-        "but",
-        "as",
-        "than",
-        "then",
-        "through",
-        "versus",
-        "vs",
-        "und",
-        "oder",
-        "bis",
-        "et",
-        "ou",
-    }
-)
-_DISTINCT_PREFIXES = frozenset({"re", "co", "un"})  # re-sign and resign, co-op and coop, un-ionised and unionised
-_INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width characters, controls, spaces
+_AFTER_PART = {
+    *("and", "or", "nor", "to", "but", "as", "than", "then", "through", "versus", "vs"),
+    *("und", "oder", "bis", "et", "ou"),
+}
+_DISTINCT_PREFIXES = {"re", "co", "un"}  # re-sign and resign, co-op and coop, un-ionised and unionised
+_INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # Unicode categories of zero-width characters, controls and spaces
 
 
 def normalise(text: str, *, keep_lines: bool = False) -> str:
-    """Return a text in the form that all models read: NFC, plain white space, no invisible signs.
+    """Return a text in the form that all models read: NFC, plain white space, no invisible characters.
 
-    Passage breaks are kept. A single line break is a space, as in wrapped text, and blank lines between paragraphs
-    become one. With ``keep_lines`` line breaks are kept, as for the turns of a dialogue or the fields of a record.
+    A single line break becomes a space, and several blank lines become one. With ``keep_lines`` line breaks are
+    kept, as for the turns of a dialogue or the fields of data. Passage breaks are always kept.
     """
     text = _LINE_BREAK.sub("\n", unicodedata.normalize("NFC", text))
     if not text.isascii():
@@ -79,12 +63,12 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def joined_lines(text: str, is_word: Callable[[str], bool]) -> str:
-    """Join words that were broken by a hyphen at the end of a line: "Tues-" and "day" are "Tuesday".
+def join_broken_words(text: str, is_word: Callable[[str], bool]) -> str:
+    """Join words that were broken by a hyphen at the end of a line: "Tues-" and "day" become "Tuesday".
 
-    The hyphen goes if the two parts are a word together. Else it stays, as in "well-known", and only a line break
-    behind it goes. Where a space is all that is left of the line break, only words are joined: the hyphen may be
-    a dash, and "two- and three-storey" is no broken word.
+    The hyphen is removed if both parts together are a word. Otherwise it stays, as in "well-known", and only the
+    line break after it is removed. A space after the hyphen stays, too, as the hyphen may be a dash. Parts such as
+    those of "two- and three-storey" are never joined.
 
     Args:
         text: before or after :func:`normalise`.
@@ -104,12 +88,12 @@ def joined_lines(text: str, is_word: Callable[[str], bool]) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text has only whitespace and zero-width characters."""
+    """Tell whether a text has only white space and invisible characters."""
     text = text.strip()
-    return not text or (not text.isascii() and all(unicodedata.category(sign) in _INVISIBLE for sign in text))
+    return not text or (not text.isascii() and all(unicodedata.category(char) in _INVISIBLE for char in text))
 
 
-def whole(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Replace unpaired surrogates, which UTF-8 cannot hold, by U+FFFD."""
     if text.isascii():
         return text
@@ -117,8 +101,8 @@ def whole(text: str) -> str:
 
 
 def one_line(text: str, length: int | None = None) -> str:
-    """Remove line breaks and control characters, and cut the text to ``length`` characters with an ellipsis."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    """Remove line breaks and control characters, and truncate to ``length`` characters with an ellipsis."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if length is None or len(line) <= length else line[: length - 1] + "…"
 
 
@@ -126,7 +110,7 @@ def one_line(text: str, length: int | None = None) -> str:
 
 
 class TaggedWord(NamedTuple):
-    """A word of a text: its character span and its universal part-of-speech tag."""
+    """The character span of a word, and its universal part-of-speech tag."""
 
     start: int
     end: int
@@ -134,22 +118,22 @@ class TaggedWord(NamedTuple):
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text like ``text.split()``, but make a word of each Han character and hiragana."""
+    """Split a text like ``text.split()``, but into single Han characters and hiragana."""
     return _WORD.findall(text) if _CJK.search(text) else text.split()
 
 
 def plain_words(text: str) -> list[str]:
-    r"""Split a text into lower-cased runs of ``\w``, but make a word of each Han character and hiragana."""
+    r"""Split a text into lower-cased runs of ``\w``, but into single Han characters and hiragana."""
     return list(_PLAIN_WORD.findall(text.lower()))
 
 
 def repeated_share(text: str, letters: int, within: int) -> float:
-    """Return the share of a text's long words that repeat a word shortly before them, in [0, 1).
+    """Return the share of a text's long words that repeat one of the long words before them, in [0, 1).
 
     Args:
-        text: any text. Case does not count, and two neighbouring Han characters are a long word.
-        letters: least number of letters of a long word.
-        within: number of long words before a word that it may repeat.
+        text: any text. Case is ignored, and two neighbouring Han characters are a long word.
+        letters: minimum length of a long word.
+        within: number of preceding long words that are compared.
     """
     words = [
         pair or word
@@ -166,7 +150,7 @@ def repeated_share(text: str, letters: int, within: int) -> float:
 def copied_share(text: str, context: str, run: int) -> float:
     """Return the share of a text's words that are copied from the context in runs of at least ``run`` words.
 
-    Of a text that is shorter than ``run`` words, all words must be such a run.
+    A shorter text must be copied as a whole.
     """
     words = plain_words(text)
     length = min(run, len(words))
@@ -180,7 +164,7 @@ def copied_share(text: str, context: str, run: int) -> float:
     return sum(copied) / len(words)
 
 
-@lru_cache(maxsize=8)  # Rows with the same context stand together.
+@lru_cache(maxsize=8)  # Rows with the same context usually follow each other.
 def _context_runs(context: str, length: int) -> frozenset[tuple[str, ...]]:
     return frozenset(_ngrams(plain_words(context), length))
 
@@ -203,7 +187,7 @@ def as_prose(context: str) -> str:
 
 
 def windows(context: str, size: int) -> list[str]:
-    """Cut each passage of a context into as few parts of at most ``size`` words as possible, about equally long.
+    """Split each passage of a context into as few parts as possible, equally long and of at most ``size`` words.
 
     White space becomes a space. A blank context has no windows.
     """

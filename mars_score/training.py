@@ -1,9 +1,9 @@
 """Read ratings, and train the head ``"terms"``, a small correction of MARS's score.
 
-The correction is a weighted sum of features of a row (:meth:`mars_score.heads.TermsHead.features`).
-The weights maximise the mean correlation with the ratings, minus a penalty for their squares that falls with the
-number of groups per set, so that few ratings change little. The likelihood of a text never lowers its score, and
-repetition never raises it.
+The correction is a weighted sum of features of a row (:meth:`mars_score.heads.TermsHead.features`). Training
+maximises the mean correlation with the ratings, minus a penalty on squared weights that falls with the number of
+groups per set, so that few ratings change little. Bounds keep likelihood from lowering and repetition from raising
+the score.
 """
 
 import os
@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mars_score.heads import (
@@ -31,11 +29,12 @@ from mars_score.meta.sets import check_names, read_rated_sets
 from mars_score.models.locating import locate
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
+from mars_score.stats.resampling import Floats
 
-Floats = NDArray[np.float64]
+Columns = tuple[Floats, Floats, Floats, int]  # features, scores and ratings of a set, centred; number of groups
 MIN_GROUPS = 10
 MIN_RATINGS = 20
-# The least and the largest weight of each feature.
+# Lower and upper bound of each feature's weight.
 BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "repetition": (None, 0),
     "length": (None, None),
@@ -43,8 +42,8 @@ BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "log_probability": (0, None),
     "pmi": (0, None),
 }
-PENALTY = 10.0  # chosen by left-out sets (research/learning.md)
-_CONSTANT = 1e-9  # A smaller spread is the rounding of equal values.
+PENALTY = 10.0  # chosen on held-out sets (research/learning.md)
+_CONSTANT = 1e-9  # a smaller spread is due to rounding
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,9 @@ class TrainingSet:
     Attributes:
         name: name of the data set.
         rows: checked rows without blank candidates.
-        ratings: (rows,), of standard deviation 1 and mean 0 in the set, or in each group with ``within_groups``.
-        groups: group of each row; a group must not be split between training and test.
-        within_groups: whether ratings compare within a group only.
+        ratings: (rows,), of standard deviation 1, and of mean 0 in the set or, if ``within_groups``, the group.
+        groups: group of each row. A group must not be split between training and test.
+        within_groups: whether ratings are comparable within a group only.
     """
 
     name: str
@@ -65,13 +64,13 @@ class TrainingSet:
     groups: tuple[str, ...]
     within_groups: bool = False
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Return name and sizes, without texts, for the description of a head."""
         sizes = {"ratings": len(self.rows), "groups": len(set(self.groups))}
         return {"name": self.name, **sizes, "within_groups": self.within_groups}
 
     def prepared_rows(self, scorer: MarsScorer) -> list[Row]:
-        """Return the rows as a scorer takes them; ValueError if it does not use their samples."""
+        """Return the rows as a scorer takes them. Raise ValueError if it does not use their samples."""
         scorer.check_inputs(has_references=True, has_samples=any(row.samples for row in self.rows))
         rows = self.rows
         if not scorer.settings.use_context:
@@ -89,13 +88,13 @@ def read_training_sets(
     """Read files of rated candidates.
 
     Args:
-        paths: the files; sets have their names.
+        paths: the files. The sets are named after them.
         columns: as for :func:`mars_score.meta.sets.read_rated_set`.
-        within_groups: names of the sets whose ratings compare within a group only.
-        task: the task of all rows; None to take it from the type of each context.
+        within_groups: names of the sets whose ratings are comparable within a group only.
+        task: task of all rows, or None to take it from the type of each context.
 
     Raises:
-        TypeError, ValueError: a fault of a file, too few ratings, or an unknown set.
+        TypeError, ValueError: a file is faulty, there are too few ratings, or a set is unknown.
     """
     tasks = {Path(path).stem: task for path in paths} if task else None
     sets = read_rated_sets(paths, columns, tasks=tasks)
@@ -111,14 +110,14 @@ def read_training_sets(
 def training_set(
     name: str, rows: Sequence[Row], ratings: Sequence[float], groups: Sequence[str], *, within_groups: bool = False
 ) -> TrainingSet:
-    """Make a set to learn from; its ratings are standardised, as the scales of sets differ.
+    """Make a training set with standardised ratings, as the scales of sets differ.
 
     Args:
         name: name of the data set.
-        rows: checked rows; those with a blank candidate are left out.
+        rows: checked rows. Those with a blank candidate are left out.
         ratings: rating of each row.
-        groups: group of each row; candidates of a group share context and references.
-        within_groups: whether ratings compare within a group only; groups of a single row are then left out.
+        groups: group of each row. The candidates of a group share context and references.
+        within_groups: whether ratings are comparable within a group only. Groups of one row are then left out.
 
     Raises:
         ValueError: there are too few ratings, or all are equal.
@@ -130,8 +129,8 @@ def training_set(
     labels, values = tuple(compress(groups, kept)), np.array(list(compress(ratings, kept)), dtype=np.float64)
     if len(values) < MIN_RATINGS or len(set(labels)) < MIN_GROUPS:
         raise ValueError(
-            f"{name}: {len(values)} ratings in {len(set(labels))} groups that can be learned from, of at least "
-            f"{MIN_RATINGS} in {MIN_GROUPS} groups (contexts); rate more candidates, or leave the file out"
+            f"{name}: {len(values)} ratings in {len(set(labels))} groups (contexts) to learn from, but training "
+            f"needs {MIN_RATINGS} in {MIN_GROUPS} groups; rate more candidates, or leave the file out"
         )
     (offsets,) = centred((values,), labels if within_groups else None)
     spread = float(offsets.std())
@@ -173,53 +172,53 @@ def term_features(scorer: MarsScorer, data: TrainingSet) -> list[TermFeatures]:
 def learn_weights(
     sets: Sequence[TrainingSet], features: Sequence[Sequence[TermFeatures]], penalty: float = PENALTY
 ) -> dict[str, float]:
-    """Learn the weights of features from ratings; weights of 0 are left out.
+    """Learn the weights of features from ratings, leaving out weights of 0.
 
     Args:
-        sets: sets of ratings.
+        sets: the training sets.
         features: features of each row of each set.
-        penalty: factor of the squared weights; a larger penalty keeps the score nearer to MARS's.
+        penalty: factor of the squared weights. A larger one keeps the score nearer to MARS's.
     """
-    parts = [_part(data, rows) for data, rows in zip(sets, features, strict=True)]
-    weights = fit_weights(parts, list(BOUNDS.values()), penalty)
+    columns = [_columns(data, rows) for data, rows in zip(sets, features, strict=True)]
+    weights = fit_weights(columns, list(BOUNDS.values()), penalty)
     return {name: weight for name, weight in zip(BOUNDS, weights.tolist(), strict=True) if weight}
 
 
-def _part(data: TrainingSet, rows: Sequence[TermFeatures]) -> tuple[Any, ...]:
-    """Return a set's features, scores and ratings, centred, and its number of groups."""
+def _columns(data: TrainingSet, rows: Sequence[TermFeatures]) -> Columns:
     scores = np.array([weighted_sum(terms) for terms, _ in rows])
     known = [{term.name: term.value for term in terms} | values for terms, values in rows]
     matrix = np.array([[values.get(name, 0.0) for name in BOUNDS] for values in known])
-    columns = centred((matrix, scores, data.ratings), data.groups if data.within_groups else None)
-    return (*columns, len(set(data.groups)))
+    groups = data.groups if data.within_groups else None
+    matrix, scores, ratings = centred((matrix, scores, data.ratings), groups)
+    return matrix, scores, ratings, len(set(data.groups))
 
 
 def fit_weights(
-    parts: Sequence[tuple[Any, ...]], bounds: Sequence[tuple[float | None, float | None]], penalty: float
+    sets: Sequence[Columns], bounds: Sequence[tuple[float | None, float | None]], penalty: float
 ) -> Floats:
-    """Fit the weights of features beside MARS's score.
+    """Fit the weights of features that are added to MARS's score.
 
     They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus the
-    sum of squared weights times ``penalty`` divided by the mean number of groups of a set. The squares are in
-    units in which features and scores vary alike.
+    sum of squared weights times ``penalty`` divided by the mean number of groups of a set. For the squares,
+    features are scaled to vary as much as the scores.
 
     Args:
-        parts: for each set its features (rows, features), scores (rows,) and ratings (rows,), all centred, and its
+        sets: of each set the features (rows, features), scores (rows,) and ratings (rows,), all centred, and the
             number of groups.
-        bounds: the least and the largest weight of each feature.
+        bounds: lower and upper bound of each weight.
         penalty: factor of the squared weights.
 
     Returns:
         The weights, (features,).
     """
-    spread = np.sqrt(np.mean([(features**2).mean(axis=0) for features, *_ in parts], axis=0))
-    score_spread = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in parts]))
+    spread = np.sqrt(np.mean([(features**2).mean(axis=0) for features, *_ in sets], axis=0))
+    score_spread = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in sets]))
     unit = np.divide(score_spread, spread, out=np.zeros_like(spread), where=spread > _CONSTANT)
-    strength = penalty * len(parts) / sum(groups for *_, groups in parts)
+    strength = penalty * len(sets) / sum(groups for *_, groups in sets)
 
     def loss(weights: Floats) -> float:
         correlations = []
-        for features, base, ratings, _ in parts:
+        for features, base, ratings, _ in sets:
             scores = base + features @ (weights * unit)
             size = np.sqrt((scores @ scores) * (ratings @ ratings))
             correlations.append(scores @ ratings / size if size > 0 else 0.0)

@@ -1,4 +1,4 @@
-"""Worker processes of this machine that share the rows of a run."""
+"""Score the rows of a run in several processes of this machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
     """Yield the results of all rows, in order, computed by several processes.
 
     Args:
-        start: called in each process with its GPU, or None; returns a function from rows to their results, a line
-            each. It can be pickled.
-        chunks: of rows.
+        start: called in each process with its GPU or None. It returns a function from rows to their results, one
+            line per row. It must be picklable.
+        chunks: chunks of rows.
         workers: number of processes.
 
     Raises:
@@ -48,10 +48,10 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
             yield from _collect(pending.popleft())
     except BrokenProcessPool:
         raise WorkerError(
-            "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
+            "a worker process died, probably for lack of memory: use fewer workers or a smaller batch size; "
             "what was computed is in the store, and the same command goes on from there"
         ) from None
-    finally:  # The processes are ended in the middle of their work.
+    finally:  # Processes are stopped in the middle of their work.
         for process in context.started:
             if process.is_alive():
                 process.terminate()
@@ -60,21 +60,21 @@ def in_processes(start: Start, chunks: Iterable[Sequence[AnyRow]], workers: int)
 
 
 class _OwnProcesses(SpawnContext):
-    """Makes new processes and keeps them, as an executor does not give its processes away."""
+    """Keeps the processes that it makes, as an executor does not publish them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.started: list[SpawnProcess] = []
 
     def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
-        """Make a process."""
+        """Make and keep a process."""
         process = SpawnProcess(*args, **kwargs)
         self.started.append(process)
         return process
 
 
 def worker_of(row: AnyRow, workers: int) -> int:
-    """Return the index of the worker of a row; rows that share their context, or else references, share it."""
+    """Return the index of a row's worker. Rows with the same context or, without one, references share it."""
     shared = row.prompt or "\n".join(row.references)
     return zlib.crc32(shared.encode("utf-8", "surrogatepass")) % workers
 
@@ -98,7 +98,7 @@ def _collect(shards: Sequence[Shard]) -> list[bytes]:
 
 
 def _begin(start: Start, number: int, workers: int) -> None:
-    """Set up a worker process, with its share of threads and GPUs; it ends when its parent ends."""
+    """Set up a worker process with its share of threads and GPUs. It ends when its parent ends."""
     global _compute_rows
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_passive_omp_wait()
@@ -116,7 +116,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-_compute_rows: Callable[[Sequence[AnyRow]], list[bytes]]  # of a worker process
+_compute_rows: Callable[[Sequence[AnyRow]], list[bytes]]  # set in a worker process
 
 
 def _compute(rows: Sequence[AnyRow]) -> list[bytes]:

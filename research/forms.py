@@ -1,11 +1,10 @@
-"""How `plus` and `fast` agree with people's ratings, by set and kind, and what each constant brings.
+"""How `plus` and `fast` agree with human ratings, by set and kind, and what each constant contributes.
 
     python -m research.forms DATA/*.jsonl --preset mini --features FEATURES.json
 
-Draws candidates of the rated sets as :mod:`research.agreement` does, saves their features in FEATURES.json, and
-prints Markdown from that: Pearson's r by set, and the mean without each constant minus that of the formula as it
-is, with whole kinds of sets resampled. A second call needs no models and no data. ``--record`` keeps all of it for
-the pages.
+Samples candidates of the rated sets as :mod:`research.agreement` does, and saves their features in FEATURES.json,
+so a second call needs no models and no data. Prints Pearson's r by set, and how the mean changes without each
+constant, with whole kinds of sets resampled. ``--record`` writes the figures to research/results.json.
 """
 
 import argparse
@@ -13,10 +12,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mars_score import MarsScorer
 from mars_score.meta.sets import RatedSet
@@ -25,16 +23,17 @@ from mars_score.models.calls import ModelCalls
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import LogProbability, Row, weighted_sum
 from mars_score.settings import resolve_settings
+from mars_score.stats.resampling import Floats
 from mars_score.variants.plus_variant import ask_models, make_features, plan_row
-from research.agreement import drawn, pearson
-from research.results import add_record_option, markdown, record
-from research.sets import KINDS, read_sets
+from research.agreement import RESAMPLES, drawn, pearson
+from research.results import Figures, add_record_option, markdown, record
+from research.sets import KINDS, read_sets, set_options
 
-RESAMPLES = 1000
-WITHIN = 0.02  # of r
-VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}  # with the settings of the preset
+T = TypeVar("T")
+WITHIN = 0.02  # difference of r that does not matter
+VARIANTS = {"plus": PlusConfig(), "fast": PlusConfig(likelihood_weight=0.0)}  # updated for the preset
 ALONE = "without references"
-# Columns of the means, and how they are called there.
+# Columns of the means, and their titles.
 TITLES = {
     "plus": "`plus`",
     "fast": "`fast`",
@@ -43,12 +42,11 @@ TITLES = {
     "cosine": "cosine of sentence vectors",
 }
 NEVER = 0.999999  # a cosine that no context reaches
-Floats = NDArray[np.float64]
-Changes = Mapping[str, float]  # constants of PlusConfig, and rules of :func:`scores`
-Sets = Mapping[str, tuple[list[Features], Floats]]  # by name: the features and the ratings of its candidates
-WITH, WITHOUT = "features", "features without references"  # what is saved of a set beside its ratings
+Changes = Mapping[str, float]  # constants of PlusConfig, and arguments of :func:`scores`
+Sets = Mapping[str, tuple[list[Features], Floats]]  # features and ratings of the candidates, by set
+WITH, WITHOUT = "features", "features without references"  # what is saved of a set besides its ratings
 
-# Name of a row -> what of the formula is changed.
+# Changes of the formula by the name of the table's row.
 CHANGES: dict[str, Changes] = {
     "repetition": {"repetition_penalty": 0},
     "copying as repetition in a dialogue": {"copied_words": 10**6},
@@ -69,7 +67,7 @@ CHANGES: dict[str, Changes] = {
     "half of recall: cosine instead": {"cosine": 0.5},
     "recall: cosine instead": {"cosine": 1},
 }
-# What the rehearsal chooses from; the first value is that of the formula.
+# What the rehearsal chooses from. The first value is that of the formula.
 CHOICES: dict[str, tuple[float, ...]] = {
     "context_weight": (0.5, 0.3, 0.7),
     "close_context": (0.7, NEVER),
@@ -112,46 +110,40 @@ def main() -> None:
         record(f"forms.{args.preset}", values)
 
 
-def saved_features(text: str | None, compute: Callable[[RatedSet, ModelCalls], Any]) -> dict[str, Any]:
-    """Return by set what ``compute`` finds, or what an earlier call of the command saved; ``text`` is its help."""
-    return kept_features(feature_options(text).parse_args(), compute)
-
-
 def feature_options(text: str | None) -> argparse.ArgumentParser:
-    """Make the options of a command that works on saved features; ``text`` is its help."""
-    options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
+    """Make the options of a command that works on saved features, with its help."""
+    options = set_options(text, files="*")
     options.add_argument("--features", type=Path, required=True, help="where the features are saved")
     options.add_argument("--preset", default="mini")
     options.add_argument("--dtype", default="float32", help="number type of the models (default: float32)")
-    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
     return options
 
 
-def kept_features(args: argparse.Namespace, compute: Callable[[RatedSet, ModelCalls], Any]) -> dict[str, Any]:
-    """Return by set what the file of features holds; ``compute`` adds the sets that are not there."""
+def kept_features(
+    args: argparse.Namespace, compute: Callable[[RatedSet, ModelCalls], Figures]
+) -> dict[str, Figures]:
+    """Return what the file of features contains of each set, after ``compute`` has added missing sets."""
     VARIANTS.update({name: cast(PlusConfig, resolve_settings(args.preset, name).config) for name in VARIANTS})
     path: Path = args.features
-    saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    missing = [file for file in args.files if Path(file).stem not in saved]
-    calls = MarsScorer(args.preset, variant="plus", dtype=args.dtype).calls if missing else None
-    for file in missing:
-        (one,) = read_sets([file])
-        saved[one.name] = compute(drawn(one, args.rows), calls)  # type: ignore[arg-type]
-        path.write_text(json.dumps(saved), encoding="utf-8")
+    saved: dict[str, Figures] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if missing := read_sets(file for file in args.files if Path(file).stem not in saved):
+        calls = MarsScorer(args.preset, variant="plus", dtype=args.dtype).calls
+        for rated in missing:
+            saved[rated.name] = compute(drawn(rated, args.rows), calls)
+            path.write_text(json.dumps(saved), encoding="utf-8")
     return saved
 
 
 def kept_sets(args: argparse.Namespace, kind: str = WITH) -> Sets:
-    """Return the features and ratings of each set, as :func:`kept_features` finds them."""
+    """Return the features and ratings of each set, as :func:`kept_features` does."""
     return {
-        name: ([from_json(one) for one in columns[kind]], np.array(columns["ratings"]))
+        name: ([from_json(values) for values in columns[kind]], np.array(columns["ratings"]))
         for name, columns in kept_features(args, features_and_ratings).items()
     }
 
 
-def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
-    """Return what is saved of a set: the features and the ratings of its candidates that are not blank."""
+def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> Figures:
+    """Return what is saved of a set: features and ratings of its candidates that are not blank."""
     written = rated.where([bool(row.candidate) for row in rated.rows])
     alone = [replace(row, references=()) for row in written.rows]
     return {
@@ -162,22 +154,22 @@ def features_and_ratings(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
 
 
 def every_feature(rows: Sequence[Row], calls: ModelCalls) -> list[Features]:
-    """Compute the features that the rows would have with any task; :func:`with_terms` says which count."""
-    unjudged = replace(PlusConfig(), support_weight=0.0, contradiction_penalty=0.0)
+    """Compute the features that the rows would have with any task. :func:`with_terms` then selects the task's."""
+    without_nli = replace(PlusConfig(), support_weight=0.0, contradiction_penalty=0.0)
     as_text, as_data = (
-        features_of([replace(row, task=task) for row in rows], unjudged, calls) for task in ("text", "data")
+        features_of([replace(row, task=task) for row in rows], without_nli, calls) for task in ("text", "data")
     )
-    as_said = features_of(rows, PlusConfig(), calls)
+    with_own_task = features_of(rows, PlusConfig(), calls)
     return [
         text._replace(
-            row=said.row,
-            terms=said.terms,
-            reference_cosines=record.reference_cosines,
-            support=said.support,
-            support_reliability=said.support_reliability,
-            contradicted_share=said.contradicted_share,
+            row=own.row,
+            terms=own.terms,
+            reference_cosines=data.reference_cosines,
+            support=own.support,
+            support_reliability=own.support_reliability,
+            contradicted_share=own.contradicted_share,
         )
-        for text, record, said in zip(as_text, as_data, as_said, strict=True)
+        for text, data, own in zip(as_text, as_data, with_own_task, strict=True)
     ]
 
 
@@ -189,13 +181,13 @@ def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> l
         return [make_features(plan, outputs) for plan in plans]
 
 
-def to_json(features: Features) -> list[Any]:
-    """Return features as JSON can hold them."""
+def to_json(features: Features) -> list[object]:
+    """Return features as data for JSON."""
     return list(features._replace(row=astuple(features.row), terms=sorted(features.terms)))  # type: ignore[arg-type]
 
 
 def from_json(values: Sequence[Any]) -> Features:
-    """Make features of what JSON leaves of them."""
+    """Read features from data of :func:`to_json`."""
     features = Features(*values)
     return features._replace(
         row=Row.from_values(values[0]),
@@ -216,20 +208,20 @@ def scores(
     """Compute the score of each candidate by a changed formula.
 
     Args:
-        candidates: with the features of any task.
-        config: constants of the formula as it is.
-        cosine: share of the sentence cosine in the place of token recall.
-        data: whether the cosine stands in the context's place where that is data.
-        dialogue: whether the likelihood does not count in a dialogue.
-        constants: of ``config``, changed.
+        candidates: features of :func:`every_feature`.
+        config: constants of the formula.
+        cosine: share of token recall that the sentence cosine replaces.
+        data: whether the cosine replaces the context if that is data.
+        dialogue: whether the likelihood is left out in a dialogue.
+        constants: changed constants of ``config``.
     """
     changed = replace(config, **constants)
     values = []
-    for one in candidates:
-        task = "text" if one.row.task == "data" and not data else one.row.task
-        features = with_terms(one, changed, task)
+    for own in candidates:
+        task = "text" if own.row.task == "data" and not data else own.row.task
+        features = with_terms(own, changed, task)
         if cosine:
-            mixed = (1 - cosine) * max(one.recalls) + cosine * max(one.reference_cosines)
+            mixed = (1 - cosine) * max(own.recalls) + cosine * max(own.reference_cosines)
             features = features._replace(recalls=[mixed])
         if not dialogue and changed.likelihood_weight:
             features = features._replace(terms=features.terms | {"likelihood"})
@@ -238,7 +230,7 @@ def scores(
 
 
 def with_terms(features: Features, config: PlusConfig, task: str) -> Features:
-    """Return features as those of a row of a task, with the terms that its score has."""
+    """Return the features of a row as if it had a task, with the terms of that task."""
     row = replace(features.row, task=task)
     terms = term_names(row, config)
     near = features.reference_context_cosine if "context" in terms else 0.0
@@ -246,18 +238,18 @@ def with_terms(features: Features, config: PlusConfig, task: str) -> Features:
 
 
 def agreement_by_set(sets: Sets, alone: Sets) -> dict[str, Any]:
-    """Compute Pearson's r of the variants and of their parts by set, and the means of sets and of kinds.
+    """Compute Pearson's r of the variants and of their parts by set, and the means over sets and kinds.
 
     Args:
-        sets: of candidates with references.
+        sets: candidates with references.
         alone: the same without references.
     """
     columns: dict[str, Callable[[Sequence[Features]], Floats]] = {
         name: lambda rows, config=config: scores(rows, config)  # type: ignore[misc]
         for name, config in VARIANTS.items()
     }
-    columns["token recall"] = lambda rows: np.array([max(one.recalls) for one in rows])
-    columns["cosine"] = lambda rows: np.array([max(one.reference_cosines, default=0.0) for one in rows])
+    columns["token recall"] = lambda rows: np.array([max(row.recalls) for row in rows])
+    columns["cosine"] = lambda rows: np.array([max(row.reference_cosines, default=0.0) for row in rows])
     found = {
         name: {
             **{title: pearson(column(rows), ratings) for title, column in columns.items()},
@@ -265,24 +257,20 @@ def agreement_by_set(sets: Sets, alone: Sets) -> dict[str, Any]:
         }
         for name, (rows, ratings) in sorted(sets.items())
     }
-    kinds = [[found[name] for name in names if name in found] for names in KINDS.values()]
     return {
         "sets": {name: {"candidates": len(sets[name][0]), **values} for name, values in found.items()},
         "mean of sets": _means(found.values()),
-        "mean of kinds": _means([_means(of_kind) for of_kind in kinds if of_kind]),
+        "mean of kinds": _means(_means(of_kind) for of_kind in by_kind(found) if of_kind),
     }
 
 
 def _means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the means of dicts with the same keys."""
-    columns: dict[str, list[float]] = {}
-    for row in rows:
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return {name: float(np.mean(values)) for name, values in columns.items()}
+    """Return the means of mappings with the same keys."""
+    rows = list(rows)
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-def by_set(values: Mapping[str, Any]) -> str:
+def by_set(values: Figures) -> str:
     """Write Pearson's r by set, and the means."""
     titles = list(values["mean of sets"])
     rows = [["set", "candidates", *titles]]
@@ -295,8 +283,8 @@ def by_set(values: Mapping[str, Any]) -> str:
     return markdown(rows)
 
 
-def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Write the tables of the pages, presets side by side: the means, r by set, and what each constant brings."""
+def tables(recorded: Mapping[str, Figures]) -> dict[str, str]:
+    """Write the tables of the pages, with the presets side by side."""
     return {
         "means": means_table(recorded),
         "sets": sets_table(recorded),
@@ -304,8 +292,8 @@ def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def sets_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write r of `plus` by set and its means, for each preset, beside token recall with the last preset."""
+def sets_table(recorded: Mapping[str, Figures]) -> str:
+    """Write r of `plus` by set and its means for each preset, and token recall with the last preset."""
     columns = [*((preset, "plus") for preset in recorded), (list(recorded)[-1], "token recall")]
     rows = [["set", *(f"{title.replace('plus', '`plus`')}, `{preset}`" for preset, title in columns)]]
     for name in next(iter(recorded.values()))["sets"]:
@@ -315,8 +303,8 @@ def sets_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown(rows)
 
 
-def constants_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write what each constant of `plus` brings with the last preset, and which kind of sets needs it most."""
+def constants_table(recorded: Mapping[str, Figures]) -> str:
+    """Write what each constant of `plus` contributes with the last preset, and which kind needs it most."""
     last = list(recorded)[-1]
     (_, _, *kinds), _, *lines = (
         [cell.strip() for cell in line.strip("|").split("|")] for line in recorded[last]["plus"]["constants"]
@@ -328,51 +316,48 @@ def constants_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown(rows)
 
 
-def means_table(recorded: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write the mean over sets of r of each column, with its interval from resamples of whole kinds."""
+def means_table(recorded: Mapping[str, Figures]) -> str:
+    """Write the mean r of each column over sets, with its interval from resamples of whole kinds."""
     rows = [["mean of r [95 %, kinds of sets resampled]", *(f"`{preset}`" for preset in recorded)]]
-    for title, name in TITLES.items():
-        cells = []
-        for values in recorded.values():
-            by_kind = [
-                [values["sets"][one][title] for one in names if one in values["sets"]] for names in KINDS.values()
-            ]
-            mean, low, high = mean_and_ends([one for one in by_kind if one])
-            cells.append(f"{mean:.3f} [{low:.2f}, {high:.2f}]")
-        rows.append([name, *cells])
+    for title, shown in TITLES.items():
+        by_preset = [{name: r[title] for name, r in values["sets"].items()} for values in recorded.values()]
+        intervals = [mean_and_ends([*filter(None, by_kind(values))]) for values in by_preset]
+        rows.append([shown, *(f"{mean:.3f} [{low:.2f}, {high:.2f}]" for mean, low, high in intervals)])
     return markdown(rows)
 
 
+def by_kind(values: Mapping[str, T]) -> list[list[T]]:
+    """Return for each of :data:`KINDS` the values of its sets."""
+    return [[values[name] for name in names if name in values] for names in KINDS.values()]
+
+
 def likelihood(features: Features, config: PlusConfig) -> float:
-    """Return the value of the term "likelihood", in any task; 0 without a context."""
+    """Return the value of the term "likelihood" in any task, or 0 without a context."""
     if features.log_p is None or not features.row.context:
         return 0.0
     return config.log_p_weight * features.log_p.alone + min(features.log_p.pmi, config.max_pmi)
 
 
 def table(sets: Sets, variant: str) -> str:
-    """Write the mean over sets of r without each constant minus that of the formula as it is, in thousandths."""
+    """Write how the mean r over sets changes without each constant, in thousandths."""
     config = VARIANTS[variant]
 
     def agreement(changes: Changes) -> dict[str, float]:
         return {name: pearson(scores(rows, config, **changes), ratings) for name, (rows, ratings) in sets.items()}
 
-    as_it_is = agreement({})
-    lines = [f"| `{variant}` without | mean of sets [kinds resampled, 95 %] | {' | '.join(KINDS)} |"]
-    lines.append(f"|---|---:|{'---:|' * len(KINDS)}")
+    unchanged = agreement({})
+    rows = [[f"`{variant}` without", "mean of sets [kinds resampled, 95 %]", *KINDS]]
     for name, changes in CHANGES.items():
-        changed = agreement(changes)
-        gains = {one: 1000 * (changed[one] - as_it_is[one]) for one in sets}
-        if not any(gains.values()):
-            continue
-        by_kind = [[gains[one] for one in names if one in gains] for names in KINDS.values()]
-        cells = [f"{np.mean(values):+.0f}" if values else "" for values in by_kind]
-        lines.append(f"| {name} | {interval([one for one in by_kind if one])} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        gains = {rated: 1000 * (r - unchanged[rated]) for rated, r in agreement(changes).items()}
+        if any(gains.values()):
+            mean, low, high = mean_and_ends([*filter(None, by_kind(gains))])
+            cells = [f"{np.mean(values):+.0f}" if values else "" for values in by_kind(gains)]
+            rows.append([name, f"{mean:+.1f} [{low:+.0f}, {high:+.0f}]", *cells])
+    return markdown(rows)
 
 
 def beside_parts(sets: Sets, variant: str) -> str:
-    """Say on how many sets the score reaches the best of its parts, which only a look at the ratings can tell."""
+    """Say on how many sets the score agrees with the ratings about as well as the best of its parts."""
     config = VARIANTS[variant]
     behind: dict[str, str] = {}
     best_of_sets = []
@@ -393,21 +378,21 @@ def beside_parts(sets: Sets, variant: str) -> str:
 def parts_of(rows: Sequence[Features], config: PlusConfig) -> dict[str, Floats]:
     """Return the values of single terms, larger is better, for each row."""
     parts: dict[str, Callable[[Features], float]] = {
-        "token recall": lambda one: max(one.recalls),
-        "cosine": lambda one: max(one.reference_cosines, default=0.0),
-        "context": lambda one: one.context_cosine or 0.0,
-        "likelihood": lambda one: likelihood(one, config),
-        "repetition": lambda one: -repetition(replace(one.row, task="text"), config),
-        "support": lambda one: one.support or 0.0,
-        "contradiction": lambda one: -(one.contradicted_share or 0.0),
+        "token recall": lambda row: max(row.recalls),
+        "cosine": lambda row: max(row.reference_cosines, default=0.0),
+        "context": lambda row: row.context_cosine or 0.0,
+        "likelihood": lambda row: likelihood(row, config),
+        "repetition": lambda row: -repetition(replace(row.row, task="text"), config),
+        "support": lambda row: row.support or 0.0,
+        "contradiction": lambda row: -(row.contradicted_share or 0.0),
     }
     if not config.likelihood_weight:
         del parts["likelihood"]
-    return {name: np.array([part(one) for one in rows]) for name, part in parts.items()}
+    return {name: np.array([part(row) for row in rows]) for name, part in parts.items()}
 
 
 def rehearsal(sets: Sets, variant: str) -> tuple[str, float]:
-    """Write what constants chosen on the other kinds bring on each kind, beside R + .5 C; and the mean."""
+    """Write r on each kind with constants chosen on the other kinds, and return its mean over sets, too."""
     config = VARIANTS[variant]
 
     def agreement(kinds: Sequence[str], changes: Changes) -> list[float]:
@@ -417,7 +402,8 @@ def rehearsal(sets: Sets, variant: str) -> tuple[str, float]:
     def mean_of_kinds(kinds: Sequence[str], changes: Changes) -> float:
         return float(np.mean([np.mean(found) for kind in kinds if (found := agreement([kind], changes))]))
 
-    lines, left_out = [], list[float]()
+    rows = [[f"`{variant}`, kind left out", "chosen on the others", "as it is", "R + .5 C", "changed"]]
+    left_out: list[float] = []
     for kind in KINDS:
         others = [other for other in KINDS if other != kind]
         best = choose(lambda changes, kinds=others: mean_of_kinds(kinds, changes))  # type: ignore[misc]
@@ -426,17 +412,12 @@ def rehearsal(sets: Sets, variant: str) -> tuple[str, float]:
             continue
         left_out += values[0]
         changed = ", ".join(f"{name} {value}" for name, value in best.items() if value != CHOICES[name][0])
-        cells = " | ".join(f"{np.mean(one):.3f}" for one in values)
-        lines.append(f"| {kind} | {cells} | {changed or 'nothing'} |")
-    head = [
-        f"| `{variant}`, kind left out | chosen on the others | as it is | R + .5 C | changed |",
-        "|---|---:|---:|---:|---|",
-    ]
-    return "\n".join([*head, *lines]), float(np.mean(left_out))
+        rows.append([kind, *(f"{np.mean(rs):.3f}" for rs in values), changed or "nothing"])
+    return markdown(rows), float(np.mean(left_out))
 
 
 def choose(mean: Callable[[Changes], float]) -> dict[str, float]:
-    """Choose the values of :data:`CHOICES` with the largest ``mean``, one constant after the other."""
+    """Choose the values of :data:`CHOICES` that maximise ``mean``, one constant after the other."""
     best: dict[str, float] = {}
     for name, values in CHOICES.items():
         means = {value: mean({**best, name: value}) for value in values}
@@ -444,21 +425,15 @@ def choose(mean: Callable[[Changes], float]) -> dict[str, float]:
     return best
 
 
-def interval(by_kind: Sequence[Sequence[float]]) -> str:
-    """Write the mean over all sets, and its 95 % interval from resamples of whole kinds."""
-    mean, low, high = mean_and_ends(by_kind)
-    return f"{mean:+.1f} [{low:+.0f}, {high:+.0f}]"
-
-
-def mean_and_ends(by_kind: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+def mean_and_ends(kinds: Sequence[Sequence[float]]) -> tuple[float, float, float]:
     """Return the mean over all sets, and both ends of its 95 % interval from resamples of whole kinds."""
     rng = np.random.default_rng(0)
-    means = []
-    for _ in range(RESAMPLES):
-        chosen: list[Any] = [by_kind[number] for number in rng.integers(0, len(by_kind), len(by_kind))]
-        means.append(np.concatenate(chosen).mean())
+    means = [
+        np.concatenate([kinds[index] for index in rng.integers(0, len(kinds), len(kinds))]).mean()
+        for _ in range(RESAMPLES)
+    ]
     low, high = np.percentile(means, [2.5, 97.5])
-    return float(np.concatenate(by_kind).mean()), float(low), float(high)
+    return float(np.concatenate(kinds).mean()), float(low), float(high)
 
 
 if __name__ == "__main__":

@@ -3,31 +3,31 @@
     python -m research.heads DATA/*.jsonl --variant plus
     python -m research.heads DATA/*.jsonl --variant plus --drift
 
-Prints the mean difference of Pearson's r on sets whose sources taught nothing, and on the rest of each set after
-50, 100 and 200 of its own ratings; groups are never split. With ``--drift`` (BLEURT, section 5.2 and appendix
-B.3) a head learns from the bad candidates of one half of a set's groups, and the good ones of the other test it.
+Prints the mean difference of Pearson's r for heads trained on sets from other sources, and for heads trained on
+50, 100 and 200 ratings of the same set and tested on the rest. Groups are never split. With ``--drift`` (BLEURT,
+section 5.2 and appendix B.3) a head is trained on bad candidates and tested on good ones of other groups.
 """
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mars_score import MarsScorer
 from mars_score.heads import TermFeatures, TermsHead
 from mars_score.rows import weighted_sum
+from mars_score.stats.resampling import Floats
 from mars_score.training import TrainingSet, learn_weights, term_features, training_set
 from research.agreement import drawn, pearson
-from research.sets import read_sets
+from research.sets import read_sets, set_options
 
-# Sets that were made from the same texts teach each other nothing.
+# Prefixes of sets that were made from the same texts, none of which may train for another.
 SOURCES = (("usr_",), ("evouna_",), ("bagel", "sfhot", "sfres"), ("union_roc", "openmeva_roc"))
 RATINGS = (50, 100, 200)
 DRAWS = 10
 SKEWS = (0.0, 0.5, 1.0, 1.5, 3.0)
-FEWEST = 20  # ratings of a sample by which r is worth something
+FEWEST = 20  # ratings that r needs to be meaningful
 
 
 class Rated(NamedTuple):
@@ -37,7 +37,7 @@ class Rated(NamedTuple):
     features: Sequence[TermFeatures]
 
     def part(self, indices: Sequence[int]) -> "Rated":
-        """Take some of the rows; their ratings are standardised anew."""
+        """Return some of the rows, with their ratings standardised again."""
         ratings = self.data.ratings[indices]
         data = replace(
             self.data,
@@ -47,14 +47,20 @@ class Rated(NamedTuple):
         )
         return Rated(data, [self.features[index] for index in indices])
 
+    def split(self, groups: set[str]) -> "tuple[Rated, Rated]":
+        """Return the rows of some groups, and the others."""
+        inside, outside = (
+            [index for index, group in enumerate(self.data.groups) if (group in groups) is wanted]
+            for wanted in (True, False)
+        )
+        return self.part(inside), self.part(outside)
+
 
 def main() -> None:
-    """Score, or take what the store has, and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("files", nargs="+", help="rated candidates, as for mars meta")
+    """Score the sets, train, and print."""
+    options = set_options(__doc__)
     options.add_argument("--variant", default="plus")
-    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
-    options.add_argument("--drift", action="store_true", help="learn from bad candidates, test on good ones")
+    options.add_argument("--drift", action="store_true", help="train on bad candidates, test on good ones")
     args = options.parse_args()
     scorer = MarsScorer("mini", variant=args.variant)
     sets = []
@@ -86,7 +92,7 @@ def source(name: str) -> str:
 
 
 def gain(scorer: MarsScorer, taught: Iterable[Rated], tested: Rated) -> float:
-    """Return Pearson's r of the score that some sets correct, minus that of the score itself."""
+    """Return Pearson's r of the score corrected by a head trained on some sets, minus that of the score."""
     data, features = zip(*taught, strict=True)
     head = TermsHead(learn_weights(data, features), scorer.settings, scorer.calls)
     uncorrected = np.array([weighted_sum(terms) for terms, _ in tested.features])
@@ -95,16 +101,13 @@ def gain(scorer: MarsScorer, taught: Iterable[Rated], tested: Rated) -> float:
 
 
 def own_gain(scorer: MarsScorer, rated: Rated, count: int, seed: int) -> float:
-    """Return the gain on the groups that are left when a head has learned about ``count`` ratings of a set."""
+    """Return the gain on the other groups of a head that is trained on about ``count`` ratings of a set."""
     groups = rated.data.groups
     order = np.random.default_rng(seed).permutation(sorted(set(groups))).tolist()
     taught: set[str] = set()
     while sum(group in taught for group in groups) < count:
         taught.add(order.pop())
-    learned, tested = (
-        rated.part([index for index, group in enumerate(groups) if (group in taught) is wanted])
-        for wanted in (True, False)
-    )
+    learned, tested = rated.split(taught)
     return gain(scorer, [learned], tested)
 
 
@@ -121,26 +124,16 @@ def print_drift(scorer: MarsScorer, sets: Sequence[Rated]) -> None:
 
 
 def drift(scorer: MarsScorer, rated: Rated, test: float) -> list[float]:
-    """Return r of the score, and of heads taught at each of :data:`SKEWS`: means of draws, NaN for few ratings."""
+    """Return r of the score and of heads trained at each of :data:`SKEWS`: means of draws, NaN for few ratings."""
     draws = []
     for seed in range(DRAWS):
         generator = np.random.default_rng(seed)
         order = generator.permutation(sorted(set(rated.data.groups)))
         first = set(order[: len(order) // 2].tolist())
+        is_first = np.array([group in first for group in rated.data.groups])
         bins = np.digitize(rated.data.ratings, np.quantile(rated.data.ratings, np.arange(0.1, 1, 0.1))) + 1
-
-        def sample(chances: Any, in_first: bool, first: Any = first, generator: Any = generator) -> Rated | None:
-            drawn = generator.random(len(chances)) < chances
-            chosen = [
-                index
-                for index, group in enumerate(rated.data.groups)
-                if drawn[index] and (group in first) is in_first
-            ]
-            few = len(chosen) < FEWEST or rated.data.ratings[chosen].std() == 0
-            return None if few else rated.part(chosen)
-
-        tested = sample((11.0 - bins) ** -test, False)
-        taught = [sample(bins**-skew, True) for skew in SKEWS]
+        tested = _sample(rated, (11.0 - bins) ** -test * ~is_first, generator)
+        taught = [_sample(rated, bins**-skew * is_first, generator) for skew in SKEWS]
         if tested is None or any(part is None for part in taught):
             continue
         uncorrected = np.array([weighted_sum(terms) for terms, _ in tested.features])
@@ -149,8 +142,15 @@ def drift(scorer: MarsScorer, rated: Rated, test: float) -> list[float]:
     return np.mean(draws, axis=0).tolist() if draws else [float("nan")] * (len(SKEWS) + 1)
 
 
+def _sample(rated: Rated, chances: Floats, generator: np.random.Generator) -> Rated | None:
+    """Draw each row with its chance, or return None if there are too few or their ratings are all equal."""
+    chosen = np.flatnonzero(generator.random(len(chances)) < chances)
+    few = len(chosen) < FEWEST or rated.data.ratings[chosen].std() == 0
+    return None if few else rated.part(chosen.tolist())
+
+
 def summary(gains: Mapping[str, float]) -> str:
-    """Write the mean, how many are better, and the worst."""
+    """Write the mean gain, the number of sets that gain, and the worst set."""
     worst = min(gains, key=lambda name: gains[name])
     better = sum(value > 0 for value in gains.values())
     mean = np.mean(list(gains.values()))

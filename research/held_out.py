@@ -1,10 +1,10 @@
 """Agreement with human ratings on sets that neither the models nor the constants have seen.
 
     python -m research.held_out                     # prints the table of README, from research/results.json
-    python -m research.held_out FOLDER --record     # measures FOLDER/*.jsonl anew, with both presets
+    python -m research.held_out FOLDER --record     # measures FOLDER/*.jsonl with both presets
 
-Scores every candidate by ``plus``, ``fast`` and BERTScore with the same encoder, as they are installed. The
-figures are Pearson's r over the candidates of a set. A set is measured once, when models and constants are chosen.
+Scores all candidates by ``plus``, ``fast`` and BERTScore with the same encoder, and computes Pearson's r of each
+set. A set is measured only once, after models and constants have been chosen.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ COLUMNS = {"plus": "mars_plus", "fast": "mars_fast", "BERTScore F1": "bertscore"
 
 
 def main() -> None:
-    """Print the table, of a folder's sets after they were measured."""
+    """Measure the sets of a folder, if there is one, and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("folder", nargs="?", type=Path, help="of files of rated candidates, as for mars meta")
     options.add_argument("--preset", choices=PRESETS, help="measure one preset (default: both)")
@@ -50,10 +49,11 @@ def measure(sets: Sequence[RatedSet], preset: str) -> dict[str, dict[str, float]
     models = Models(preset=preset)
     metrics = {column: make_metric(name, models) for column, name in COLUMNS.items()}
     return {
-        one.name: {
-            column: pearson(scored(metric, one.rows), np.array(one.ratings)) for column, metric in metrics.items()
+        rated.name: {
+            column: pearson(scored(metric, rated.rows), np.array(rated.ratings))
+            for column, metric in metrics.items()
         }
-        for one in sets
+        for rated in sets
     }
 
 
@@ -63,8 +63,8 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def tables(recorded: Mapping[str, Any]) -> dict[str, str]:
-    """Write Pearson's r by set, with the presets side by side, and the means over the sets of each preset."""
+def tables(recorded: results.Figures) -> dict[str, str]:
+    """Write Pearson's r by set with the presets side by side, and the means over the sets of each preset."""
     sets = {preset: recorded[preset] for preset in PRESETS}
     rows = [["held-out set", *(f"{column}, `{preset}`" for preset in sets for column in COLUMNS)]]
     for name in dict.fromkeys(name for of_preset in sets.values() for name in of_preset):

@@ -1,7 +1,7 @@
-"""Ladders: texts that a newcomer types first, in the order in which a reader prefers them, under each variant.
+"""Ladders: candidates that a newcomer types first, in the order in which a reader prefers them.
 
-``ladders.jsonl`` was written for this project: ten notices as contexts, each with a reference of one sentence and
-candidates of nine other kinds. Prints a Markdown table of the mean score of each kind, and one of the share of
+``ladders.jsonl`` was written for this project. It has ten notices as contexts, each with a reference of one
+sentence and candidates of nine other kinds. Prints by variant the mean score of each kind, and the share of
 ladders in which a better kind scores above a worse one.
 """
 
@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 from mars_score import MarsScorer
-from research.results import add_record_option, markdown, record
+from research.results import Figures, add_record_option, markdown, record
 
 LADDERS = Path(__file__).parent / "ladders.jsonl"
 VARIANTS = ("fast", "plus", "paper")
@@ -41,7 +41,7 @@ def main() -> None:
     print(to_markdown(scores))
 
 
-def score_ladders(scorer: Any) -> list[dict[str, float]]:
+def score_ladders(scorer: MarsScorer) -> list[dict[str, float]]:
     """Score each kind of candidate, by ladder."""
     ladders = [json.loads(line) for line in LADDERS.read_text(encoding="utf-8").splitlines()]
     rows = [(ladder[kind], ladder["reference"], ladder["context"]) for ladder in ladders for kind in KINDS]
@@ -51,14 +51,14 @@ def score_ladders(scorer: Any) -> list[dict[str, float]]:
 
 def in_order(scores: Scores, better: str, worse: str) -> float:
     """Return the share of ladders in which a kind scores above another."""
-    return sum(one[better] > one[worse] for one in scores) / len(scores)
+    return fmean(ladder[better] > ladder[worse] for ladder in scores)
 
 
-def figures(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    """Return, by variant, the mean score of each kind and the share of ladders in each order, in percent."""
+def figures(scores: Mapping[str, Scores]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return by variant the mean score of each kind, and the percentage of ladders in each order."""
     return {
         variant: {
-            "means": {kind: sum(one[kind] for one in ladders) / len(ladders) for kind in KINDS},
+            "means": {kind: fmean(ladder[kind] for ladder in ladders) for kind in KINDS},
             "orders": {f"{better} > {worse}": 100 * in_order(ladders, better, worse) for better, worse in ORDERS},
         }
         for variant, ladders in scores.items()
@@ -66,22 +66,19 @@ def figures(scores: Mapping[str, Scores]) -> dict[str, Any]:
 
 
 def to_markdown(scores: Mapping[str, Scores]) -> str:
-    """Write both tables, a column for each variant."""
+    """Write both tables, with a column for each variant."""
     return "\n\n".join(tables({"": figures(scores)}).values())
 
 
-def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def tables(recorded: Mapping[str, Figures]) -> dict[str, str]:
     """Write the tables of each preset."""
     made = {}
     for preset, variants in recorded.items():
         for name, corner, form in (("means", "mean score", "{:.3f}"), ("orders", "ladders in order", "{:.0f}%")):
-            rows = {
-                kind: [form.format(of_variant[name][kind]) for of_variant in variants.values()]
-                for kind in next(iter(variants.values()))[name]
-            }
-            made[f"{preset} {name}"] = markdown(
-                [[corner, *variants], *([kind, *row] for kind, row in rows.items())]
-            )
+            rows = [[corner, *variants]]
+            for kind in next(iter(variants.values()))[name]:
+                rows.append([kind, *(form.format(of_variant[name][kind]) for of_variant in variants.values())])
+            made[f"{preset} {name}"] = markdown(rows)
     return made
 
 

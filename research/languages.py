@@ -1,23 +1,29 @@
-"""How well py3langid finds short English texts, by the probability from which a text counts as English.
+"""How well py3langid identifies short English texts, by the threshold on its probability of English.
 
     python -m research.languages DATA/*.jsonl
 
-Of 140 sentences in fourteen other languages none should count, of 29 English ones (among them notes of doctors,
-ingredients and headlines) as many as possible, and all rows of the rated sets: references and context of 30 each.
-Where lingua-language-detector is installed, its figures stand beside.
+Counts the texts that pass the threshold: 140 sentences in fourteen other languages (none should), 29 English ones,
+such as notes of doctors, ingredients and headlines (most should), and references with context of 30 rows of each
+rated set (all should). Adds tables for lingua-language-detector if it is installed.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mars_score.language import ENGLISH_PROBABILITY, english_probability
+from research.results import markdown
 from research.sets import read_sets
+
+if TYPE_CHECKING:
+    from lingua import LanguageDetector
 
 THRESHOLDS = (0.05, 0.1, ENGLISH_PROBABILITY, 0.3, 0.5)
 ROWS = 30  # of a set
@@ -36,11 +42,11 @@ def main() -> None:
         contexts = [row.context if row.task != "data" else "" for row in rows]
         real += [" ".join([*row.references, context]) for row, context in zip(rows, contexts, strict=True)]
     for name, identifier in identifiers().items():
-        print(table(name, identifier, foreign, texts["english"], real))
+        print(table(name, identifier, {"foreign": foreign, "English": texts["english"], "rows": real}), end="\n\n")
 
 
 def identifiers() -> dict[str, Callable[[str], float]]:
-    """Return by name the functions from a text to its probability of being English."""
+    """Return by name functions from a text to its probability of being English."""
     found: dict[str, Callable[[str], float]] = {"py3langid": english_probability}
     if find_spec("lingua"):
         from lingua import LanguageDetectorBuilder
@@ -51,29 +57,20 @@ def identifiers() -> dict[str, Callable[[str], float]]:
     return found
 
 
-def _lingua(detector: Any, text: str) -> float:
+def _lingua(detector: LanguageDetector, text: str) -> float:
     from lingua import Language
 
     return float(detector.compute_language_confidence(text, Language.ENGLISH))
 
 
-def table(
-    name: str,
-    identifier: Callable[[str], float],
-    foreign: Sequence[str],
-    english: Sequence[str],
-    real: Sequence[str],
-) -> str:
-    """Return a Markdown table of how many texts count as English."""
-    lines = [
-        f"| {name}, from | {len(foreign)} foreign | {len(english)} English | {len(real)} rows |",
-        "|---|---:|---:|---:|",
-    ]
-    columns = [[identifier(text) for text in texts] for texts in (foreign, english, real)]
+def table(name: str, identifier: Callable[[str], float], texts: Mapping[str, Sequence[str]]) -> str:
+    """Write how many texts of each kind count as English, by threshold."""
+    rows = [[f"{name}, from", *(f"{len(of_kind)} {kind}" for kind, of_kind in texts.items())]]
+    columns = [[identifier(text) for text in of_kind] for of_kind in texts.values()]
     for threshold in THRESHOLDS:
         counts = [sum(value >= threshold for value in column) for column in columns]
-        lines.append(f"| {threshold:g} | {' | '.join(map(str, counts))} |")
-    return "\n".join(lines) + "\n"
+        rows.append([f"{threshold:g}", *map(str, counts)])
+    return markdown(rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What each choice that the paper leaves open changes, on samples of rated sets; see :mod:`research.paper`.
+"""What each choice that the paper leaves open changes, on samples of rated sets (see :mod:`research.paper`).
 
-Each choice is changed alone. Counted are, over all references of a set, the masks that become others; and, on a
-sample without planner, the infills that become others and the difference of Pearson's r with the ratings.
+Each choice is changed alone. Measured are the share of masks that change, over all references of a set, and on a
+sample without planner the share of infills that change and the difference of Pearson's r with the ratings.
 """
 
 import json
@@ -28,42 +28,43 @@ from mars_score.models.tagger import Tagger
 from mars_score.settings import resolve_settings
 from mars_score.variants import paper_variant
 
-# Contexts of the sample of a set, for infills; 0: only masks are compared.
+# Contexts of the sample of a set for infills, or 0 to compare masks alone.
 MEASURED = {"newsroom": 0, "openmeva_roc": 3, "evouna_nq": 12, "evouna_tq": 0}
-PLANNED_CONTEXTS = 6  # where the planner is on, which takes long
-FEWEST = 50  # rows whose r says something
-Change = Callable[[], AbstractContextManager[Any]]
+PLANNED_CONTEXTS = 6  # with the planner, which takes long
+FEWEST = 50  # rows that r needs to be meaningful
+Patch = AbstractContextManager[object]
+Texts = dict[tuple[str, str], list[str]]  # by context and reference
 
 
 class Choice(NamedTuple):
-    """What is changed: settings, or a patch of the code, and whether it is the code that fills blanks."""
+    """What is changed: settings, or a patch of the code."""
 
     settings: Mapping[str, Any] = {}
-    change: Change = nullcontext
-    infilling: bool = False
+    change: Callable[[], Patch] = nullcontext
+    infilling: bool = False  # whether the patch is of the code that fills blanks
 
 
-def other_idf() -> AbstractContextManager[Any]:
+def other_idf() -> Patch:
     """Let IDF be log(1 + M / df)."""
     return patch.object(
         Idf, "__getitem__", lambda idf, word: math.log1p(max(idf.documents, 1) / max(idf.frequencies[word], 1))
     )
 
 
-def idf_of_wordfreq() -> AbstractContextManager[Any]:
-    """Let the document frequency be that of texts of 30 words by the frequencies of words of wordfreq 3.1."""
+def idf_of_wordfreq() -> Patch:
+    """Derive document frequencies from the word frequencies of wordfreq 3.1, for texts of 30 words."""
     from wordfreq import word_frequency
 
     def idf(_: Idf, word: str) -> float:
-        listed = any(map(str.isalnum, word))  # punctuation is not
+        listed = any(map(str.isalnum, word))  # wordfreq does not list punctuation
         frequency = word_frequency(word, "en", wordlist="small", minimum=5e-7) if listed else 1 - 1e-6
         return -math.log(min(-math.expm1(30 * math.log1p(-frequency)), 1 - 1e-4))
 
     return patch.object(Idf, "__getitem__", idf)
 
 
-def no_least_budget() -> AbstractContextManager[Any]:
-    """Round budgets down, also to no word."""
+def no_least_budget() -> Patch:
+    """Round budgets down, even to no word."""
     exact = paper.knapsack
     ratios = paper.mask_ratios(0.6, 0.2)
 
@@ -73,8 +74,8 @@ def no_least_budget() -> AbstractContextManager[Any]:
     return patch.object(paper, "knapsack", knapsack)
 
 
-def sampled() -> AbstractContextManager[Any]:
-    """Sample tokens at temperature xi, by Gumbel noise, instead of taking the best."""
+def sampled() -> Patch:
+    """Sample tokens at temperature xi by Gumbel noise, instead of taking the best."""
     generator, exact = torch.Generator().manual_seed(0), planning.plain_step
 
     def plain_step(*arguments: Any) -> planning.Step:
@@ -85,19 +86,19 @@ def sampled() -> AbstractContextManager[Any]:
     return patch.object(batched, "plain_step", plain_step)
 
 
-def any_token() -> AbstractContextManager[Any]:
+def any_token() -> Patch:
     """Allow line breaks, and a first token that does not begin a word."""
     exact = batched.Drafter.__init__
 
-    def init(drafter: Any, *arguments: Any) -> None:
+    def init(drafter: batched.Drafter, *arguments: Any) -> None:
         exact(drafter, *arguments)
         drafter._allowed = drafter._allowed[[3] * 6 + [9] * 6]
 
     return patch.object(batched.Drafter, "__init__", init)
 
 
-def whole_sequence() -> AbstractContextManager[Any]:
-    """Judge by the perplexity of the context and the reference."""
+def whole_sequence() -> Patch:
+    """Choose by the perplexity of the context and the reference together."""
     known: dict[tuple[int, ...], float] = {}
     exact = batched._Run._place
 
@@ -106,9 +107,9 @@ def whole_sequence() -> AbstractContextManager[Any]:
         logits = model.model(input_ids=tokens[None], attention_mask=torch.ones_like(tokens[None])).logits[0, :-1]
         return float(torch.log_softmax(logits.double(), -1).gather(1, tokens[1:, None]).sum())
 
-    def place(run: Any, state: JobState, *arguments: Any) -> None:
+    def place(run: batched._Run, state: JobState, *arguments: Any) -> None:
         prompt = state.job.prompt
-        if not state.filled and len(prompt) > 1:  # It has just been started.
+        if not state.filled and len(prompt) > 1:  # the job has just started
             if prompt not in known:
                 known[prompt] = of_prompt(run.model, prompt)
             state.log_probability += known[prompt]
@@ -118,8 +119,8 @@ def whole_sequence() -> AbstractContextManager[Any]:
     return patch.object(batched._Run, "_place", place)
 
 
-def norm_of_layers() -> AbstractContextManager[Any]:
-    """Normalise the gradient of each layer by itself, as PPLM."""
+def norm_of_layers() -> Patch:
+    """Normalise the gradient of each layer by itself, as PPLM does."""
 
     def climb(logits: Any, gradient: Any, changes: Sequence[Any], config: PaperConfig) -> None:
         targets = [target for change in changes for target in (change.scores, change.output)]
@@ -158,13 +159,13 @@ PLANNED = {
 
 
 class Outcome(NamedTuple):
-    """What a choice leads to: Pearson's r, and the infills of each reference."""
+    """The result of a choice: Pearson's r, and the infills of each (context, reference)."""
 
     r: float
-    infills: dict[Any, list[str]]
+    infills: Texts
 
 
-def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
+def masks(rated: RatedSet, choice: Choice) -> Texts:
     """Return the templates of each (context, reference) under a choice."""
     settings = {"idf_corpus": rated.corpus, **choice.settings}
     config, tagger = cast(PaperConfig, resolve_settings("mini", "paper", **settings).config), Tagger()
@@ -183,7 +184,7 @@ def masks(rated: RatedSet, choice: Choice) -> dict[Any, list[str]]:
 
 
 def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
-    """Score a set under a choice; where the code that fills blanks is changed, infills are computed anew."""
+    """Score a set under a choice."""
     settings = {"planner": "none", "idf_corpus": rated.corpus, **choice.settings}
     scorer = MarsScorer("mini", variant="paper", **settings)
     scorer.calls = calls
@@ -191,9 +192,9 @@ def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
     with choice.change(), anew:
         rows = scorer.row_scores(rated.rows)
     infills = {
-        (row.prompt, one.augmented.reference): [infill.text for infill in one.augmented.infills]
+        (row.prompt, reference.augmented.reference): [infill.text for infill in reference.augmented.infills]
         for row, scored in zip(rated.rows, rows, strict=True)
-        for one in scored.references
+        for reference in scored.references
     }
     return Outcome(float(np.corrcoef([row.score for row in rows], rated.ratings)[0, 1]), infills)
 
@@ -201,21 +202,20 @@ def outcome(rated: RatedSet, calls: ModelCalls, choice: Choice) -> Outcome:
 def infill_anew(
     pairs: Sequence[TemplateInContext], config: PaperConfig, calls: ModelCalls
 ) -> dict[TemplateInContext, FilledTemplate]:
-    """Fill blanks without the store, which holds the infills of the code as it is."""
+    """Fill blanks without the store, which keeps the infills of the unchanged code."""
     return dict(batched.BatchedInfiller(calls.language_model(), config, calls.runtime.batch_size).infill(pairs))
 
 
-def share(texts: Mapping[Any, Sequence[str]], others: Mapping[Any, Sequence[str]]) -> float:
-    """Return the share of the texts of each reference that differ."""
+def share(texts: Texts, others: Texts) -> float:
+    """Return the share of texts that differ."""
     pairs = [pair for key in texts for pair in zip(texts[key], others[key], strict=True)]
-    return round(sum(one != other for one, other in pairs) / len(pairs), 3)
+    return round(sum(text != other for text, other in pairs) / len(pairs), 3)
 
 
-def compare(rated: RatedSet, choices: Mapping[str, Choice], usual: Choice = Choice()) -> dict[str, Any]:  # noqa: B008
+def compare(rated: RatedSet, choices: Mapping[str, Choice]) -> dict[str, dict[str, float | None]]:
     """Return for each choice the share of infills that it changes, and the difference of r."""
-    scorer = MarsScorer("mini", variant="paper")
-    calls = scorer.calls
-    before, found = outcome(rated, calls, usual), {}
+    calls = MarsScorer("mini", variant="paper").calls
+    before, found = outcome(rated, calls, Choice()), {}
     for name, choice in choices.items():
         after = outcome(rated, calls, choice)
         more = round(after.r - before.r, 3) if len(rated.rows) >= FEWEST else None
@@ -225,16 +225,16 @@ def compare(rated: RatedSet, choices: Mapping[str, Choice], usual: Choice = Choi
 
 
 def longer(rated: RatedSet, limit: int) -> float:
-    """Return the share of contexts that the language model has more tokens for."""
+    """Return the share of contexts with more than ``limit`` tokens of the language model."""
     codec = MarsScorer("mini", variant="paper").calls.language_model().codec
     counts = [len(codec.encode_context(context)) for context in dict.fromkeys(row.context for row in rated.rows)]
     return round(float(np.mean([count > limit for count in counts])), 3)
 
 
 def measure(folder: Path, names: Sequence[str], target: Path) -> None:
-    """Measure the choices on those of :data:`MEASURED` that are asked for, and write them beside the rest."""
+    """Measure the choices on the named sets of :data:`MEASURED`, and add them to the target."""
     kept = json.loads(target.read_text(encoding="utf-8"))
-    for name in [one for one in MEASURED if one in names]:
+    for name in [known for known in MEASURED if known in names]:
         rated = read_rated_set(folder / f"{name}.jsonl")
         rated = rated.where([bool(row.candidate) for row in rated.rows])
         usual = masks(rated, Choice())

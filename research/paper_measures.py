@@ -1,11 +1,10 @@
-"""Measurements of docs/paper.md and research/other_papers.md, with the models of preset ``mini``."""
+"""Measure the figures of docs/paper.md and research/other_papers.md with the models of preset ``mini``."""
 
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,8 @@ from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.sets import RatedSet, read_rated_set
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
+from mars_score.stats.resampling import Floats
+from research.results import Figures
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
 # The texts of the paper's Table 1.
@@ -33,7 +34,7 @@ TABLE1 = {
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
 RATIOS = (0.0, 0.2, 0.4, 0.6, 0.8)
 DEFAULT = RATIOS.index(0.6)
-FEWEST = 30  # rows that an attack must change to be measured
+FEWEST = 30  # attacked rows that are needed
 PEERS = {
     "BLEU-1": "bleu1",
     "METEOR": "meteor",
@@ -45,19 +46,18 @@ PEERS = {
     "context cosine": "context_cosine",
     "length": "length",
 }
-# The paper's rows -> settings.
+# Settings by row of the paper's tables.
 ABLATIONS = {
     "MARS": "",
     "MARS w/o self-planning": "planner=none",
     "MARS w/o context": "use_context=false",
     "MARS w/o both": "planner=none,use_context=false",
 }
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How a set is measured: the most contexts, whether with the planner, and how ratings compare."""
+    """How a set is measured: the maximum number of contexts, whether with the planner, and the level of r."""
 
     contexts: int
     planned: bool = True
@@ -65,7 +65,7 @@ class Sample:
 
     @property
     def variants(self) -> dict[str, str]:
-        """Return those of :data:`ABLATIONS` that are measured; the first is also attacked."""
+        """Return the :data:`ABLATIONS` that are measured. The first is also attacked."""
         return {
             title: changes for title, changes in ABLATIONS.items() if self.planned or "planner=none" in changes
         }
@@ -81,7 +81,7 @@ SAMPLES = {
 
 
 def measure(folder: Path, names: Sequence[str], target: Path) -> None:
-    """Measure sets of a folder and the example, and write them beside what the target holds of other sets."""
+    """Measure sets of a folder and the example, and add them to the target."""
     kept = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {"sets": {}}
     for name in names:
         path = folder / f"{name}.jsonl"
@@ -97,7 +97,7 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
 
 
 def measure_example(target: Path) -> None:
-    """Measure the examples of the page, and write them beside what the target holds."""
+    """Measure the examples of the page, and add them to the target."""
     kept = json.loads(target.read_text(encoding="utf-8"))
     kept["example"], kept["table1"] = example(), table1()
     print(json.dumps(kept["example"], indent=1))
@@ -105,7 +105,7 @@ def measure_example(target: Path) -> None:
 
 
 def peer_scores(peers: Mapping[str, Metric], rows: Sequence[Row], corpus: Sequence[str]) -> dict[str, Floats]:
-    """Compute one score per row by each metric; minus the perplexity is that of the candidate alone."""
+    """Compute one score per row by each metric. The perplexity is that of the candidate without context."""
     alone = [replace(row, context="") for row in rows]
     return {
         title: np.array(peer.score(alone if title == "Perplexity" else rows, corpus))
@@ -114,7 +114,7 @@ def peer_scores(peers: Mapping[str, Metric], rows: Sequence[Row], corpus: Sequen
 
 
 class Measuring:
-    """The scores of a sample of rated candidates, and what they come to."""
+    """The scores of a sample of rated candidates, and their figures."""
 
     def __init__(self, rated: RatedSet, sample: Sample) -> None:
         self.models, self.rated, self.sample = Models(preset="mini", variant="paper"), rated, sample
@@ -126,28 +126,27 @@ class Measuring:
         for title, changes in sample.variants.items():
             scores, deviations = self.mars(changes, rated.rows)
             self.scores[title], self.scores["reference cosine"] = scores[:, DEFAULT], scores[:, 0]
-            of_ratio = [self.agreement(one)[0] for one in scores.T]
-            self.ratios[title] = {"r": of_ratio, "sd": [round(one, 3) for one in deviations]}
+            of_ratio = [self.agreement(column)[0] for column in scores.T]
+            self.ratios[title] = {"r": of_ratio, "sd": [round(deviation, 3) for deviation in deviations]}
 
     def mars(self, changes: str, rows: Sequence[Row]) -> tuple[Floats, list[float]]:
-        """Compute scores and the mean deviation of the cosines by largest mask ratio: (rows, 5) and (5,)."""
+        """Compute scores, (rows, 5), and mean standard deviations of the cosines, (5,), by largest mask ratio."""
         settings = ",".join(filter(None, ["max_mask_ratio=0.8", changes]))
         result = MarsVariant(self.models, changes, settings).result(rows, self.rated.corpus)
-        cosines = [np.array([one.similarities for one in row.references]) for row in result.row_scores]
+        cosines = [np.array([reference.similarities for reference in row.references]) for row in result.row_scores]
         weights = 0.8 ** np.arange(len(RATIOS))
-        scores = np.array([((one * weights).cumsum(1) / weights.cumsum()).max(0) for one in cosines])
+        scores = np.array([((row * weights).cumsum(1) / weights.cumsum()).max(0) for row in cosines])
         if not np.allclose(scores[:, -1], result.scores, rtol=0, atol=1e-6):
             raise ValueError("the weighted means of this script are not the scores of the scorer")
         counts = range(1, len(RATIOS) + 1)
-        return scores, [float(np.mean([one[:, :count].std(1).mean() for one in cosines])) for count in counts]
+        return scores, [float(np.mean([row[:, :count].std(1).mean() for row in cosines])) for count in counts]
 
-    def agreement(self, scores: Floats, chosen: Any = slice(None)) -> list[float]:
+    def agreement(self, scores: Floats, chosen: slice | NDArray[np.generic] = slice(None)) -> list[float]:
         """Compute Pearson's r over chosen items, and its 95 % interval from resamples of contexts."""
-        compared = scores[chosen], self.ratings[chosen], self.sample.level
-        groups = list(self.groups[chosen])
-        value = correlation(*compared[:2], level=compared[2], groups=groups).value
-        ends = bootstrap_interval(at_level(*compared, groups=groups)).ends or [np.nan, np.nan]
-        return [round(float(one), 3) for one in (value, *ends)]
+        ratings, groups, level = self.ratings[chosen], list(self.groups[chosen]), self.sample.level
+        value = correlation(scores[chosen], ratings, level=level, groups=groups).value
+        interval = bootstrap_interval(at_level(scores[chosen], ratings, level, groups=groups))
+        return [round(float(number), 3) for number in (value, interval.low, interval.high)]
 
     def above(self, title: str) -> list[float]:
         """Compute Pearson's r of MARS minus that of another metric over all rows, with its 95 % interval."""
@@ -155,35 +154,36 @@ class Measuring:
             at_level(self.scores[name], self.ratings, self.sample.level, groups=list(self.groups))
             for name in (self.first, title)
         )
-        differences = resampled_pearson(mars) - resampled_pearson(other)  # of the same resamples
+        differences = resampled_pearson(mars) - resampled_pearson(other)  # in the same resamples
         value = self.agreement(self.scores[self.first])[0] - self.agreement(self.scores[title])[0]
-        return [round(float(one), 3) for one in (value, *np.nanquantile(differences, [0.025, 0.975]))]
+        ends = np.nanquantile(differences, [0.025, 0.975])
+        return [round(float(number), 3) for number in (value, *ends)]
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> Figures:
         """Compute agreement by metric, by system and by largest mask ratio, and attacks."""
         by_system = dict.fromkeys(self.systems.tolist() if self.sample.level == "items" else [])
         return {
             "rows": len(self.rated.rows),
             "contexts": len(set(self.rated.groups)),
             "ratios": self.ratios,
-            "r": {title: self.agreement(one) for title, one in self.scores.items()},
+            "r": {title: self.agreement(scores) for title, scores in self.scores.items()},
             "above": {title: self.above(title) for title in self.scores if title != "Perplexity"},
             "systems": {
-                name: {title: self.agreement(one, self.systems == name) for title, one in self.scores.items()}
+                name: {title: self.agreement(x, self.systems == name) for title, x in self.scores.items()}
                 for name in by_system
             },
             "attacks": {name: figures for name in ATTACKS if (figures := self.attacked(name))},
         }
 
-    def attacked(self, name: str) -> dict[str, Any]:
-        """Compute by metric what an attack takes from r, and the share of attacked rows below their originals."""
+    def attacked(self, name: str) -> Figures:
+        """Compute by metric how much an attack lowers r, and the share of attacked rows below their originals."""
         changed = attack(name, self.rated.rows)
         chosen = np.array(changed.indices, dtype=int)
         if len(chosen) < FEWEST:
             return {}
         under = peer_scores(self.peers, changed.rows, self.rated.corpus)
         under[self.first] = self.mars(self.sample.variants[self.first], changed.rows)[0][:, DEFAULT]
-        figures: dict[str, Any] = {"rows": len(chosen)}
+        figures: dict[str, int | list[float]] = {"rows": len(chosen)}
         for metric, scores in under.items():
             whole = self.scores[metric].copy()
             whole[chosen] = scores
@@ -193,7 +193,7 @@ class Measuring:
         return figures
 
     def aspects(self, ratings: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
-        """Compute Spearman's rho of each metric with each of :data:`ASPECTS`; ``ratings`` are by id."""
+        """Compute Spearman's rho of each metric with the ratings by id of each of :data:`ASPECTS`."""
         columns = [[ratings[label][aspect] for label in self.rated.ids] for aspect in ASPECTS]
         return {
             title: [round(float(stats.spearmanr(scores, column).statistic), 3) for column in columns]
@@ -201,12 +201,12 @@ class Measuring:
         }
 
 
-def example() -> dict[str, Any]:
+def example() -> Figures:
     """Score the candidates of the first story of examples/ by several metrics, and time the augmentation."""
     stories = read_stories()
     corpus = [text for story in stories for text in story["references"]]
     context, reference = stories[0]["context"], stories[0]["references"][0]
-    candidates = {one["text"]: one["kind"] for one in stories[0]["candidates"]}
+    candidates = {candidate["text"]: candidate["kind"] for candidate in stories[0]["candidates"]}
     rows = [Row(text, (reference,), context) for text in candidates]
     scored = MarsScorer("mini", variant="paper", idf_corpus=corpus).row_scores(rows)
     models, shown = Models(preset="mini", variant="paper"), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
@@ -220,15 +220,15 @@ def example() -> dict[str, Any]:
         ]
         for index, (text, kind) in enumerate(candidates.items())
     }
-    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in scored[0].references[0].augmented.infills]
+    cosines = [f"cosine, {infill.mask_ratio:.0%}" for infill in scored[0].references[0].augmented.infills]
     return {
         "candidates": {"columns": [*shown, "cosine, reference", *cosines, "MARS"], "rows": compared},
         "seconds": seconds(stories, corpus),
     }
 
 
-def table1() -> dict[str, Any]:
-    """Score the texts of the paper's Table 1 by each variant; IDF is counted over them and examples/."""
+def table1() -> Figures:
+    """Score the texts of the paper's Table 1 by each variant, with IDF counted over them and examples/."""
     corpus = [text for story in read_stories() for text in story["references"]]
     context, reference, *candidates = TABLE1.values()
     rows = [Row(text, (reference,), context) for text in candidates]
@@ -240,13 +240,13 @@ def table1() -> dict[str, Any]:
     return {"columns": ["`paper`", "`plus`", "`fast`"], "rows": dict(zip(names, values, strict=True))}
 
 
-def read_stories() -> list[dict[str, Any]]:
-    """Read the eight stories of examples/."""
+def read_stories() -> list[Figures]:
+    """Read the stories of examples/."""
     return [json.loads(line) for line in STORIES.read_text(encoding="utf-8").splitlines()]
 
 
-def seconds(stories: Sequence[Mapping[str, Any]], corpus: Sequence[str]) -> dict[str, Any]:
-    """Measure the mean time that masking and infilling a reference takes, at four ratios, without a store."""
+def seconds(stories: Sequence[Figures], corpus: Sequence[str]) -> Figures:
+    """Measure the mean time of masking and infilling a reference at four ratios, without a store."""
     scorer = MarsScorer("mini", variant="paper", max_mask_ratio=0.8, idf_corpus=corpus, store=False)
     first, *others = [(text, story["context"]) for story in stories for text in story["references"]]
     scorer.augment(*([one] for one in first))  # loads the models

@@ -1,7 +1,7 @@
-"""The paper's baseline "Naive (MLM)": MARS whose blanks a masked language model fills.
+"""The paper's baseline "Naive (MLM)": MARS with blanks filled by a masked language model.
 
-In Python it is a metric like any other: ``Naive(Models(preset="base"), "FacebookAI/roberta-base")``.
-It has been tried with tiny models only, so its row is not in our tables.
+It is a metric like others: ``Naive(Models(preset="base"), "FacebookAI/roberta-base")``. It has been tried only
+with tiny models, so our tables lack its row.
 """
 
 import math
@@ -22,15 +22,15 @@ from mars_score.models.running import ordinary_mode, pick_device, position_limit
 from mars_score.rows import Row
 from mars_score.variants import paper_variant
 
-_WINDOW = 512  # tokens, if the model does not say how many it takes
+_WINDOW = 512  # tokens, if the model has no limit of its own
 
 
 class Naive(Metric):
     """MARS, variant ``paper``, with blanks filled by a masked language model, one token per masked token.
 
     Args:
-        models: shared by all metrics, with the encoder and the settings of ``paper``.
-        name: Hub id or folder of a model that ``AutoModelForMaskedLM`` loads, with a byte-level tokenizer.
+        models: models of all metrics, with the encoder and the settings of ``paper``.
+        name: Hub id or folder of a model for ``AutoModelForMaskedLM`` with a byte-level tokenizer.
     """
 
     note = "MARS whose blanks a masked language model fills, all tokens of a template at once"
@@ -48,11 +48,11 @@ class Naive(Metric):
 
 
 class MaskedInfills:
-    """Fills blanks in the place of :func:`mars_score.variants.paper_variant.infill`; nothing is stored.
+    """Replaces :func:`mars_score.variants.paper_variant.infill`, without a store.
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: its tokenizer loses white space, as it is not byte-level.
+        UnsupportedModelError: its tokenizer is not byte-level and loses white space.
     """
 
     def __init__(self, name: str, device: str | None = None) -> None:
@@ -78,7 +78,7 @@ class MaskedInfills:
         return {pair: self._fill(*pair, config) for pair in dict.fromkeys(pairs)}
 
     def _fill(self, context: str, template: Template, config: PaperConfig) -> FilledTemplate:
-        window = (position_limit(self._model) or _WINDOW) - 1  # One position is for the closing token.
+        window = (position_limit(self._model) or _WINDOW) - 1  # one position is for the closing token
         job, context_cut = make_job(context, template, self._codec, window, config)
         tokenizer = self._codec.tokenizer
         ids = [*job.prompt, *job.lead]
@@ -97,7 +97,7 @@ class MaskedInfills:
         return FilledTemplate(template.fill(infills).strip(), context_cut, reference_cut=cut)
 
     def _most_likely(self, logits: torch.Tensor, *, begins_word: bool, line_breaks: bool) -> str:
-        """Choose the most likely token for each mask, only among those of whole characters if need be."""
+        """Choose the most likely token for each mask, if necessary among tokens of whole characters."""
         for whole in (False, True):
             kinds = [
                 token_kind(

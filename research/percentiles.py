@@ -1,15 +1,14 @@
-"""What a score means: the table behind ``MarsResult.percentiles``, from rated candidates.
+"""Make the table of ``MarsResult.percentiles``, which says what a score means, from rated candidates.
 
     python -m research.percentiles DATA/*.jsonl --preset mini --features FEATURES.json
 
-Takes the features that :mod:`research.forms` saved (or computes them), and writes for the preset and its variants,
-by task, quantiles of the scores and mean ratings to mars_score/percentiles.json. Ratings are scaled to 0 to 1
-within each set. No text and no rating of a single candidate is in the file.
+Takes the features that :mod:`research.forms` saved, or computes them. Writes quantiles of the scores and mean
+ratings of the preset by variant and task to mars_score/percentiles.json. Ratings are scaled to [0, 1] within each
+set. The file contains no text and no rating of a single candidate.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,26 +17,19 @@ from mars_score.percentiles import FILE, WITH_REFERENCES, WITHOUT_REFERENCES, se
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
 from mars_score.signature import make_signature
-from research.forms import (
-    RESAMPLES,
-    VARIANTS,
-    WITHOUT,
-    Floats,
-    Sets,
-    feature_options,
-    kept_sets,
-    scores,
-)
-from research.results import add_record_option, markdown, record
+from mars_score.stats.resampling import Floats
+from research.agreement import RESAMPLES
+from research.forms import VARIANTS, WITHOUT, Sets, feature_options, kept_sets, scores
+from research.results import Figures, add_record_option, markdown, record
 
 STEPS = 20  # between quantiles of the scores
-FIFTHS = 5  # parts of the candidates, by score, with a mean rating each
+FIFTHS = 5  # parts of the candidates by score, each with a mean rating
 DIGITS = 3
-Rated = Sequence[tuple[Floats, Floats]]  # by set: scores, and ratings from 0 to 1
+Rated = Sequence[tuple[Floats, Floats]]  # scores and scaled ratings of each set
 
 
 def main() -> None:
-    """Write the file anew for one preset."""
+    """Update the file for one preset."""
     options = feature_options(__doc__)
     add_record_option(options)
     args = options.parse_args()
@@ -45,31 +37,31 @@ def main() -> None:
     made = {variant: of_variant(given, args.preset, variant, config) for variant, config in VARIANTS.items()}
     kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     FILE.write_text(json.dumps(kept | {args.preset: made}, sort_keys=True) + "\n", encoding="utf-8")
-    values = {variant: table(one[WITH_REFERENCES]) for variant, one in made.items()}
+    values = {variant: table(by_form[WITH_REFERENCES]) for variant, by_form in made.items()}
     for variant, text in values.items():
         print(f"`{variant}`\n\n{text}\n")
     if args.record:
         record(f"percentiles.{args.preset}", {variant: text.splitlines() for variant, text in values.items()})
 
 
-def of_variant(sets: Mapping[str, Sets], preset: str, variant: str, config: PlusConfig) -> dict[str, Any]:
-    """Return the tables of a variant, by what there is and task, with the digest of its settings."""
+def of_variant(sets: Mapping[str, Sets], preset: str, variant: str, config: PlusConfig) -> Figures:
+    """Return the tables of a variant, with and without references and by task, and the digest of its settings."""
     signature = make_signature(resolve_settings(preset, variant), [1])
-    tables: dict[str, Any] = {"settings": settings_digest(signature)}
+    tables: dict[str, object] = {"settings": settings_digest(signature)}
     for form, given in sets.items():
-        tables[form] = {}
-        for task in TASKS:
-            rated = [
+        by_task: dict[str, Rated] = {
+            task: [
                 (scores(rows, config), (human - human.min()) / (human.max() - human.min()))
                 for rows, human in given.values()
                 if rows[0].row.task == task
             ]
-            if rated:
-                tables[form][task] = of_task(rated)
+            for task in TASKS
+        }
+        tables[form] = {task: of_task(rated) for task, rated in by_task.items() if rated}
     return tables
 
 
-def of_task(rated: Rated) -> dict[str, Any]:
+def of_task(rated: Rated) -> Figures:
     """Return quantiles of the scores of a task's candidates, and the mean rating of each fifth, with intervals."""
     pooled = np.concatenate([found for found, _ in rated])
     quantiles = np.quantile(pooled, np.linspace(0, 1, STEPS + 1))
@@ -77,7 +69,7 @@ def of_task(rated: Rated) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     resampled = np.array(
         [
-            ratings_by_fifth([rated[number] for number in rng.integers(0, len(rated), len(rated))], edges)
+            ratings_by_fifth([rated[index] for index in rng.integers(0, len(rated), len(rated))], edges)
             for _ in range(RESAMPLES)
         ]
     )
@@ -91,23 +83,23 @@ def of_task(rated: Rated) -> dict[str, Any]:
 
 
 def ratings_by_fifth(rated: Rated, edges: Floats) -> list[float]:
-    """Return the mean rating of the candidates between each two edges of the scores; NaN where there is none."""
+    """Return the mean rating of the candidates between neighbouring edges of the scores, or NaN without any."""
     fifths = np.concatenate([np.searchsorted(edges, found, side="right") for found, _ in rated])
     human = np.concatenate([ratings for _, ratings in rated])
-    return [float(human[fifths == one].mean()) if (fifths == one).any() else np.nan for one in range(FIFTHS)]
+    return [float(human[fifths == fifth].mean()) if fifth in fifths else np.nan for fifth in range(FIFTHS)]
 
 
-def table(tasks: Mapping[str, Any]) -> str:
-    """Write by task the scores between which the fifths are, and the mean rating of each."""
-    rows = [["task", "sets", "candidates", *(f"fifth {one}" for one in range(1, FIFTHS + 1))]]
-    for task, one in tasks.items():
-        edges = one["scores"][:: STEPS // FIFTHS][1:-1]
+def table(tasks: Figures) -> str:
+    """Write by task the lower score and the mean rating of each fifth."""
+    rows = [["task", "sets", "candidates", *(f"fifth {fifth}" for fifth in range(1, FIFTHS + 1))]]
+    for task, figures in tasks.items():
+        edges = figures["scores"][:: STEPS // FIFTHS][1:-1]
         above = ["", *(f"from {edge:.2f}: " for edge in edges)]
         cells = [
             f"{start}{rating:.2f} [{low:.2f}, {high:.2f}]"
-            for start, (rating, low, high) in zip(above, one["ratings"], strict=True)
+            for start, (rating, low, high) in zip(above, figures["ratings"], strict=True)
         ]
-        rows.append([task, str(one["sets"]), str(one["candidates"]), *cells])
+        rows.append([task, str(figures["sets"]), str(figures["candidates"]), *cells])
     return markdown(rows)
 
 

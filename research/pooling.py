@@ -1,15 +1,14 @@
-"""How much the pooling matters in a learned metric after BLEURT, the head "encoder" of ``learned_encoders``.
+"""How much pooling matters in a learned metric after BLEURT, the head "encoder" of ``learned_encoders``.
 
     python -m research.pooling DATA/*.jsonl --rows 300
 
-Heads learn from the ratings of half of a set's groups, and Pearson's r is measured on the other half; groups are
-never split. "segments" is the head as it is: a layer on the mean of all token vectors and on products of segment
-means, which starts as cosines, so that before training ("untrained") it is a score already. In the other heads the
-layer starts at zero, and the first step trains nothing else: "from zero" has the same inputs, "mean" the mean of
-all token vectors, "[CLS]" the vector of that token, as BLEURT has. The values of each draw go to stderr.
+Heads are trained on half of a set's groups and tested by Pearson's r on the other half. "segments" is the head of
+``learned_encoders``: a layer on the mean of all token vectors and on products of segment means. It starts as
+cosines, so it is a score before training, too ("untrained"). The layers of the other heads start at zero: "from
+zero" has the same inputs, "mean" the mean of all token vectors, and "[CLS]" the vector of that token, as BLEURT.
+The values of each draw go to stderr.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from tempfile import TemporaryDirectory
@@ -22,22 +21,23 @@ from torch import Tensor
 
 from mars_score import MarsScorer
 from mars_score.rows import weighted_sum
+from mars_score.stats.resampling import Floats
 from mars_score.training import TrainingSet, term_features, training_set
-from research.agreement import Floats, drawn, pearson
+from research.agreement import drawn, pearson
 from research.heads import Rated
 from research.learned_encoders.text_heads import START, TEXT_HEADS, EncoderHead
 from research.learned_encoders.train_encoders import TrainingOptions, train_on_ratings
-from research.sets import read_sets
+from research.sets import read_sets, set_options
 
 
 class FromZero(EncoderHead):
     """The head with zero weights before training."""
 
-    vectors = len(START)  # of a token's size, that the layer is on
+    vectors = len(START)  # inputs of the layer
 
     @classmethod
     def layer(cls, size: int, outputs: int) -> Dense:
-        """Make a layer whose outputs are 0."""
+        """Make a layer that outputs 0."""
         names = {"module_input_name": "pooled", "module_output_name": "scores"}
         weights = torch.zeros(outputs, cls.vectors * size)
         return Dense(weights.shape[1], outputs, True, torch.nn.Identity(), weights, torch.zeros(outputs), **names)
@@ -70,10 +70,8 @@ HEADS = {"segments": EncoderHead, "from zero": FromZero, "mean": Mean, "[CLS]": 
 
 def main() -> None:
     """Train, measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("files", nargs="+", help="rated candidates, as for mars meta")
-    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
-    options.add_argument("--draws", type=int, default=3, help="of halves, with a seed of training (default: 3)")
+    options = set_options(__doc__)
+    options.add_argument("--draws", type=int, default=3, help="random halves, each with its seed (default: 3)")
     options.add_argument("--epochs", type=int, default=3, help="at most (default: 3)")
     options.add_argument("--batch", type=int, default=32, help="examples of a step (default: 32, as of that head)")
     options.add_argument("--rate", type=float, default=3e-5, help="learning rate (default: 3e-5, as of that head)")
@@ -97,13 +95,8 @@ def main() -> None:
 
 def compare(scorer: MarsScorer, rated: Rated, options: TrainingOptions) -> list[float]:
     """Return r on half of the groups: of ``fast``, of the head before training, and of each trained head."""
-    groups = rated.data.groups
-    order = np.random.default_rng(options.seed).permutation(sorted(set(groups))).tolist()
-    taught = set(order[: len(order) // 2])
-    learned, tested = (
-        rated.part([index for index, group in enumerate(groups) if (group in taught) is wanted])
-        for wanted in (True, False)
-    )
+    order = np.random.default_rng(options.seed).permutation(sorted(set(rated.data.groups))).tolist()
+    learned, tested = rated.split(set(order[: len(order) // 2]))
     fast = np.array([weighted_sum(terms) for terms, _ in tested.features])
     scores = [fast, scored(EncoderHead.from_encoder(scorer.calls), scorer, tested.data)]
     for kind in HEADS.values():

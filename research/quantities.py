@@ -1,8 +1,8 @@
-"""What libraries read of the quantities of texts, and how often equal and other values are told apart.
+"""Compare libraries that parse quantities, and measure how often equal and different values are recognised.
 
-``python -m research.quantities`` prints for each text what each installed library makes of it: "yes" where the one
-value and unit are right, what it reads instead, or nothing. With ``--groups FILE`` it measures on groups of a
-``text``, of texts that say the ``same`` in another notation, of ``different`` values, and of ``harmless`` changes.
+``python -m research.quantities`` prints what each installed library reads in each text: "yes" for the right value
+and unit, what it reads instead, or nothing. With ``--groups FILE`` it measures MARS on groups of a ``text``, texts
+that say the ``same`` in another notation, texts with ``different`` values, and ``harmless`` changes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from mars_score.variants.judgements.quantities import conflicts, is_said, read_quantities
+from research.results import markdown
 
-Reading = tuple[Any, str]  # a value, and the name of its unit, or of the kind of value
+Reading = tuple[Any, str]  # a value, and the name of its unit or kind
+Reader = Callable[[str], list[Reading]]
 TEXTS: dict[str, Reading] = {
     "thirty-four": (34, ""),
     "nineteen seventy-four": (1974, ""),
@@ -56,8 +59,6 @@ TEXTS: dict[str, Reading] = {
     "one of them": (None, ""),
     "(5) million": (None, ""),
 }
-
-
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
@@ -66,23 +67,16 @@ def _quantulum3(text: str) -> list[Reading]:
     return [(found.value, found.unit.name) for found in parser.parse(text)]
 
 
-def _text2num(text: str) -> list[Reading]:
-    read = importlib.import_module("text_to_num").alpha2digit(text, "en", 0)
-    return (
-        [(float(read), "")] if read != text and read.replace(".", "").isdigit() else [(read, "")][: read != text]
-    )
-
-
 def _pint(text: str) -> list[Reading]:
     found = importlib.import_module("pint").UnitRegistry()(text)
     return [(found.magnitude, str(found.units))] if hasattr(found, "units") else [(found, "")]
 
 
-def _words(module: str, function: str) -> Callable[[str], list[Reading]]:
+def _words(module: str, function: str, *arguments: object) -> Reader:
     def read(text: str) -> list[Reading]:
-        found = str(getattr(importlib.import_module(module), function)(text))
-        plain = found.replace(".", "", 1).isdigit()
-        return [(float(found), "")] if plain else [(found, "")][: found != text]
+        found = str(getattr(importlib.import_module(module), function)(text, *arguments))
+        is_number = found.replace(".", "", 1).isdigit()
+        return [(float(found), "")] if is_number else [(found, "")][: found != text]
 
     return read
 
@@ -114,21 +108,25 @@ def _recognizers(text: str) -> list[Reading]:
     )
     found = []
     for name in ("recognize_currency", "recognize_dimension", "recognize_temperature"):
-        found += [(one.resolution["value"], one.resolution["unit"]) for one in getattr(units, name)(text, "en-us")]
-    for one in times.recognize_datetime(text, "en-us"):
-        value = one.resolution["values"][0]
+        found += [
+            (entity.resolution["value"], entity.resolution["unit"])
+            for entity in getattr(units, name)(text, "en-us")
+        ]
+    for entity in times.recognize_datetime(text, "en-us"):
+        value = entity.resolution["values"][0]
         found.append((value.get("value", value.get("timex")), value["type"]))
     for name in ("recognize_percentage", "recognize_number", "recognize_ordinal"):
         found += [
-            (one.resolution["value"], name.partition("_")[2]) for one in getattr(numbers, name)(text, "en-us")
+            (entity.resolution["value"], name.partition("_")[2])
+            for entity in getattr(numbers, name)(text, "en-us")
         ]
     return found[:1]
 
 
-READERS: dict[str, Callable[[str], list[Reading]]] = {
+READERS: dict[str, Reader] = {
     "quantulum3": _quantulum3,
     "recognizers-text-suite": _recognizers,
-    "text2num": _text2num,
+    "text2num": _words("text_to_num", "alpha2digit", "en", 0),
     "numerizer": _words("numerizer", "numerize"),
     "number-parser": _words("number_parser", "parse"),
     "word2number": _words("word2number.w2n", "word_to_num"),
@@ -141,32 +139,29 @@ READERS: dict[str, Callable[[str], list[Reading]]] = {
 
 def _own(text: str) -> list[Reading]:
     found: list[Reading] = []
-    for one in read_quantities(text):
-        value: Any = one.low if one.is_single else (one.low, one.high)
-        if one.dimension == "clock":
-            value = f"{int(one.low) // 60:02}:{int(one.low) % 60:02}"
-        elif one.dimension == "date":
-            value = "{}-{:02}-{:02}".format(*one.parts)
+    for quantity in read_quantities(text):
+        value: Any = quantity.low if quantity.is_single else (quantity.low, quantity.high)
+        if quantity.dimension == "clock":
+            value = f"{int(quantity.low) // 60:02}:{int(quantity.low) % 60:02}"
+        elif quantity.dimension == "date":
+            value = "{}-{:02}-{:02}".format(*quantity.parts)
         names = {"clock": "time", "share": "share perc", "money:EUR": "euro", "money:USD": "dollar"}
-        is_unit = one.dimension in ("mass", "volume", "length", "speed", "temperature")
-        value = one.written if is_unit or one.unit.name == "percent" else value
-        found.append((value, one.unit.name if is_unit else names.get(one.dimension, one.dimension)))
+        is_unit = quantity.dimension in ("mass", "volume", "length", "speed", "temperature")
+        value = quantity.written if is_unit or quantity.unit.name == "percent" else value
+        found.append((value, quantity.unit.name if is_unit else names.get(quantity.dimension, quantity.dimension)))
     return found
 
 
-def _cell(read: Callable[[str], list[Reading]], text: str, expected: Reading) -> str:
+def _cell(read: Reader, text: str, expected: Reading) -> str:
     try:
         found = read(text)
-    except Exception:  # each library has errors of its own for a text that it cannot read
+    except Exception:  # Each library has its own errors for texts that it cannot read.
         found = []
     if not found:
         return "yes" if expected[0] is None else ""
     (value, unit), *others = found
-    if (
-        expected[1] == "duration"
-        and (seconds := _SECONDS.get(f"{unit}".lower()))
-        and isinstance(value, int | float)
-    ):
+    seconds = _SECONDS.get(f"{unit}".lower())
+    if expected[1] == "duration" and seconds and isinstance(value, int | float):
         value, unit = value * seconds, "duration"
     if not others and _is_same(value, expected[0]) and expected[1] in f"{unit}".lower():
         return "yes"
@@ -194,33 +189,33 @@ def _print_table() -> None:
             read("5 km")
         except ImportError:
             continue
-        except Exception:  # it is there, but cannot read this
+        except Exception:  # It is installed but cannot read this.
             pass
         installed[name] = read
-    print("|".join(["", "text", *installed, ""]))
-    print("|".join(["", "---", *("---" for _ in installed), ""]))
-    for text, expected in TEXTS.items():
-        print("|".join(["", text, *(_cell(read, text, expected) for read in installed.values()), ""]))
-    right = [sum(_cell(read, text, one) == "yes" for text, one in TEXTS.items()) for read in installed.values()]
-    print("|".join(["", f"right of {len(TEXTS)}", *map(str, right), ""]))
+    rows = [
+        [text, *(_cell(read, text, expected) for read in installed.values())] for text, expected in TEXTS.items()
+    ]
+    right = [column.count("yes") for column in list(zip(*rows, strict=True))[1:]]
+    print(markdown([["text", *installed], *rows, [f"right of {len(TEXTS)}", *map(str, right)]]))
 
 
 def _measure(file: Path) -> None:
     """Print the shares of texts with an unsaid quantity, and with one that conflicts, by half of the groups."""
     groups = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    print("|half|texts|number|unsaid|conflict|\n|---|---|---:|---:|---:|")
+    rows = [["half", "texts", "number", "unsaid", "conflict"]]
     for half in (0, 1):
-        chosen = [one for one in groups if hashlib.sha1(one["text"].encode()).digest()[0] % 2 == half]
+        chosen = [group for group in groups if hashlib.sha1(group["text"].encode()).digest()[0] % 2 == half]
         for kind in ("same", "harmless", "different"):
-            texts = [(text, one["text"]) for one in chosen for text in one[kind]]
+            texts = [(text, group["text"]) for group in chosen for text in group[kind]]
             pairs = [(read_quantities(text), read_quantities(known)) for text, known in texts]
-            unsaid = sum(any(not is_said(quantity, known) for quantity in said) for said, known in pairs)
-            differ = sum(any(conflicts(quantity, known) for quantity in said) for said, known in pairs)
-            print(f"|{half}|{kind}|{len(pairs)}|{unsaid / len(pairs):.3f}|{differ / len(pairs):.3f}|")
+            unsaid = fmean(any(not is_said(quantity, known) for quantity in said) for said, known in pairs)
+            differ = fmean(any(conflicts(quantity, known) for quantity in said) for said, known in pairs)
+            rows.append([str(half), kind, str(len(pairs)), f"{unsaid:.3f}", f"{differ:.3f}"])
+    print(markdown(rows))
 
 
 def main() -> None:
-    """Print the table of libraries, or what is measured on groups."""
+    """Print the table of libraries, or the measurement on groups."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--groups", type=Path, metavar="FILE", help="JSON Lines of groups to measure on")
     file = parser.parse_args().groups

@@ -1,34 +1,35 @@
-"""One file of results: the figures that commands measured, and the pages that show them.
+"""Keep measured figures in research/results.json, and update the pages that show them.
 
-    python -m research.results    # writes all figures of the pages anew; needs no models
+    python -m research.results    # updates all pages, without models
 
-Commands that measure write to research/results.json with ``--record``. A page shows what is there in two ways:
+Commands that measure write their figures with ``--record``. A page shows figures in two ways:
 
 - A figure in a sentence has a mark, ``.513<!--1-->``. A comment at the end of the page, from ``<!-- figures`` to
-  ``-->``, says what the marks mean: ``1 forms.medium.mean of sets.plus | 2 ...``, on any number of lines. The
-  figure is written anew with as many decimals as it has.
-- ``<!-- results: ladders mini means -->`` names the table below it: "mini means" of what ``tables`` in
-  ``research/ladders.py`` makes of the figures of "ladders" (``entailment.measure``: of those of "entailment").
+  ``-->``, lists the marks, on any number of lines: ``1 forms.medium.mean of sets.plus | 2 ...``. The figure keeps
+  its number of decimals.
+- ``<!-- results: ladders mini means -->`` names the table below it: the table "mini means" that ``tables`` in
+  ``research/ladders.py`` makes of the figures "ladders" (``entailment.measure``: of the figures "entailment").
 """
 
 import argparse
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).with_suffix(".json")
-DIGITS = 6  # that are kept
+Figures = Mapping[str, Any]  # an object of a JSON file
+DIGITS = 6  # of a recorded figure
 FIGURE = re.compile(r"([\w.+#-]+)<!--(\d+)-->")
 NAMES = re.compile(r"^<!-- figures\n(.+?)\n-->$", flags=re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"(<!-- results: ([\w.]+) (.+?) -->)\n(?:\|.*\n)*")
 
 
 def main() -> None:
-    """Write the pages anew and print the names of those that changed."""
+    """Update the pages, and print the names of those that changed."""
     for path in pages():
         text = path.read_text(encoding="utf-8")
         if (changed := page(text)) != text:
@@ -41,12 +42,12 @@ def add_record_option(options: argparse.ArgumentParser) -> None:
     options.add_argument("--record", action="store_true", help="write the figures to research/results.json")
 
 
-def record(name: str, values: Mapping[str, Any]) -> None:
-    """Keep figures in place of those of an earlier measurement.
+def record(name: str, values: Figures) -> None:
+    """Write figures to research/results.json, replacing those of an earlier measurement.
 
     Args:
-        name: the command and, behind a dot, what tells its runs apart: ``"ladders.mini"``.
-        values: numbers, text, and lists and dicts of them.
+        name: the command and, after a dot, the name of its run: ``"ladders.mini"``.
+        values: numbers, text, and lists and mappings of them.
     """
     results = read()
     *groups, last = name.split(".")
@@ -58,11 +59,11 @@ def record(name: str, values: Mapping[str, Any]) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Round the numbers of plain data."""
+    """Return data with rounded numbers."""
     if isinstance(value, Mapping):
-        return {str(name): rounded(one) for name, one in value.items()}
+        return {str(name): rounded(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(one) for one in value]
+        return [rounded(entry) for entry in value]
     return value if isinstance(value, str | int) else round(float(value), DIGITS)
 
 
@@ -85,11 +86,11 @@ def pages() -> list[Path]:
 
 
 def page(text: str) -> str:
-    """Return the text of a page with its figures as they are in the file of results.
+    """Return the text of a page with the figures of research/results.json.
 
     Raises:
-        KeyError: a mark is not in the page's list, or a figure or a table not among the results.
-        ValueError: the list has marks that the page has not.
+        KeyError: a mark is not in the page's list, or a figure or table is missing in the results.
+        ValueError: the list has a mark that the page does not have.
     """
     results = read()
     listed = [name.strip() for names in NAMES.findall(text) for name in re.split(r"\||\n", names)]
@@ -115,7 +116,7 @@ def page(text: str) -> str:
     return TABLE.sub(table, FIGURE.sub(figure, text))
 
 
-def value_of(results: Mapping[str, Any], name: str) -> Any:
+def value_of(results: Figures, name: str) -> Any:
     """Return a figure by its name, ``GROUP.GROUP.NAME``."""
     value: Any = results
     for part in name.split("."):
@@ -125,16 +126,16 @@ def value_of(results: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def written(value: Any, before: str) -> str:
-    """Write a figure as the one before it is written: its decimals, its sign, and whether a 0 leads it."""
+def written(value: float | str, before: str) -> str:
+    """Format a figure like the old one: decimals, sign, and leading zero."""
     if isinstance(value, str):
         return value
     number = f"{value:{'+' if before.startswith('+') else ''}.{len(before.partition('.')[2])}f}"
     return number if re.match(r"[+-]?\d", before) else re.sub(r"^([+-]?)0\.", r"\1.", number)
 
 
-def markdown(rows: list[list[str]]) -> str:
-    """Write a table whose first row is its heading and whose first column is text."""
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table. The first row is its heading, and columns after the first are right-aligned."""
     lines = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

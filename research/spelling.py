@@ -1,16 +1,18 @@
-"""Compare lists of words for reading misspellings: what is corrected, and what is changed that should stay.
+"""Compare word lists for correcting misspellings: what is corrected, and what is changed that should stay.
 
     python -m research.spelling QUANTITIES FILE... [--show] [--samples 3000]
 
-QUANTITIES are groups with a `text`, `harmless` changes of it and `different` texts; FILE: contexts with sentences
-or pairs, as for :mod:`research.entailment.measure`. Lists whose packages are not installed are left out.
+QUANTITIES contains groups with a `text`, `harmless` changes of it and `different` texts. FILE contains contexts
+with sentences, or pairs, as for :mod:`research.entailment.measure`. Lists of missing packages are left
+out. The columns count
 
-- people: misspellings by people, corrected; of the harmless changes those of one word by one edit into no word
-- random: one random edit in a word that sentence and context share, corrected; to another: read as another word
-- different: texts that state something else and became equal
-- written: sentences changed by their own context
-- words, names: words in lower case and with a capital that some premise with one other word would change; the
-  other words are those of all texts and frequent ones. Some of the words are misspelt: `--show` prints them.
+- people: corrected misspellings by people: harmless changes of one word by one edit into no word
+- random: corrected random edits of a word that sentence and context share
+- to another: random edits that become another word
+- different: texts that state something else and become equal
+- written: sentences that their own context changes
+- words, names: lower-case and capitalised words that a premise with one other word would change. The other words
+  are those of all texts and frequent ones. Some of the words are misspelt: `--show` prints them.
 """
 
 import argparse
@@ -39,7 +41,7 @@ Texts = Sequence[tuple[str, str]]  # premise, hypothesis
 
 
 class Changed(NamedTuple):
-    """A hypothesis with a misspelt word, by a premise that has the word."""
+    """A hypothesis with a misspelt word, and a premise that has the word."""
 
     premise: str
     right: str
@@ -66,7 +68,7 @@ def main() -> None:
         corrected.cache_clear()
         right, wrong = outcomes(by_chance)
         equal = [pair for pair in different if pair[0] == corrected(pair[1], pair[0])]
-        changed = [(one, found) for premise, one in pairs if (found := corrected(one, premise)) != one]
+        changed = [(text, found) for premise, text in pairs if (found := corrected(text, premise)) != text]
         worst = [worst_case(types, others, known, capital=capital) for capital in (False, True)]
         rows.append(
             [
@@ -81,7 +83,7 @@ def main() -> None:
         )
         if args.show:
             print(
-                f"\n{name}\n", *(f"{one} -> {found}\n" for one, found in changed), *(found for found, _ in worst)
+                f"\n{name}\n", *(f"{text} -> {found}\n" for text, found in changed), *(found for found, _ in worst)
             )
     print(markdown(rows))
 
@@ -96,21 +98,18 @@ def people(groups: Iterable[dict[str, list[str]]]) -> list[Changed]:
     words = [known.is_word for name, known in lists().items() if "any" not in name and "+" not in name]
     for group in groups:
         text = str(group["text"])
-        for one in group["harmless"]:
-            before, after = _TOKEN.findall(text), _TOKEN.findall(one)
+        for changed in group["harmless"]:
+            before, after = _TOKEN.findall(text), _TOKEN.findall(changed)
             differ = [pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]]
-            is_one = len(before) == len(after) and len(differ) == 1
-            if (
-                is_one
-                and OSA.distance(*differ[0]) == 1
-                and not any(is_word(differ[0][1].lower()) for is_word in words)
-            ):
-                found.append(Changed(text, text, one))
+            if len(before) != len(after) or len(differ) != 1 or OSA.distance(*differ[0]) != 1:
+                continue
+            if not any(is_word(differ[0][1].lower()) for is_word in words):
+                found.append(Changed(text, text, changed))
     return found
 
 
 def chance(pairs: Texts, samples: int) -> list[Changed]:
-    """Make random edits of words of hypotheses that their premises have, too."""
+    """Make random edits of words that hypotheses share with their premises."""
     rng = random.Random(0)
     found: list[Changed] = []
     for premise, hypothesis in rng.sample(pairs, len(pairs)):
@@ -125,7 +124,7 @@ def chance(pairs: Texts, samples: int) -> list[Changed]:
 
 
 def edit(word: str, rng: random.Random) -> str:
-    """Leave out, double, put in or exchange a letter, or swap two, anywhere in a word."""
+    """Delete, double, insert, replace or swap a letter anywhere in a word."""
     place, kind = rng.randrange(len(word)), rng.choice(("out", "double", "in", "exchange", "swap"))
     before, letter, after, new = word[:place], word[place], word[place + 1 :], rng.choice(string.ascii_lowercase)
     if kind == "swap" and after:
@@ -136,20 +135,22 @@ def edit(word: str, rng: random.Random) -> str:
 
 def outcomes(changed: Iterable[Changed]) -> tuple[int, int]:
     """Count misspellings that are corrected, and those that become another word."""
-    found = [(corrected(one.misspelt, one.premise), one) for one in changed]
-    right = sum(text.lower() == one.right.lower() for text, one in found)
-    return right, sum(text.lower() not in (one.right.lower(), one.misspelt.lower()) for text, one in found)
+    texts = [
+        (corrected(misspelt, premise).lower(), right.lower(), misspelt.lower())
+        for premise, right, misspelt in changed
+    ]
+    return sum(text == right for text, right, _ in texts), sum(text not in others for text, *others in texts)
 
 
 def frequent() -> list[str]:
-    """Return the words with a frequency of at least one in a million."""
+    """Return the words with a frequency of at least one per million."""
     return [word for word, share in get_frequency_dict("en").items() if share >= 1e-6 and word.isalpha()]
 
 
 def worst_case(
     types: Sequence[str], others: Mapping[str, str], known: Lexicon, *, capital: bool
 ) -> tuple[list[str], int]:
-    """Return the words that are read as one of the others, capitalised as they are, and the number of words."""
+    """Return the words that are read as one of the others with the same capitals, and the number of words."""
     of_case = [word for word in types if word[0].isupper() is capital and word[1:].islower()]
     found: list[str] = []
     for word in of_case:
@@ -170,7 +171,7 @@ def neighbours(word: str) -> set[str]:
 
 
 def lists() -> dict[str, Lexicon]:
-    """Return what is known of words by each list, with the frequencies of wordfreq or without."""
+    """Return the lexicon of each word list, with and without the frequencies of wordfreq."""
     simplemma, frequency, is_foreign = _PACKAGE
     words: dict[str, Callable[[str], bool]] = {"simplemma": simplemma}
     if find_spec("spellchecker"):

@@ -1,10 +1,10 @@
-"""Typical scores: what candidates of known quality get on ``examples/``.
+"""Typical scores of candidates of known quality in ``examples/``.
 
     python -m research.typical_values --preset mini
 
-Prints a Markdown table: for each kind of candidate the number of rows and, by variant, the mean score with the
-range from the 10th to the 90th percentile. The kinds are those of ``examples/README.md``, and two that need no
-judgement: the reference itself, and the reference of another example.
+Prints for each kind of candidate the number of rows and, by variant, the mean score with the range from the 10th
+to the 90th percentile. The kinds are those of ``examples/README.md``, and two more: the reference itself, and the
+reference of another example.
 """
 
 import argparse
@@ -12,19 +12,19 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mars_score import MarsScorer
-from research.results import add_record_option, markdown, record
+from research.results import Figures, add_record_option, markdown, record
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 VARIANTS = ("plus",)
 
 
 class Rated(NamedTuple):
-    """A candidate of a known kind, with what it is scored against."""
+    """A candidate of a known kind, and what it is scored against."""
 
     kind: str
     candidate: str
@@ -33,7 +33,7 @@ class Rated(NamedTuple):
     task: str
 
 
-# Kinds of candidates in the order of the table, with the text that names each there.
+# Kinds of candidates in the order of the table, and their names there.
 KINDS = {
     "identical": "identical to the reference",
     "good": "good, close to the reference",
@@ -49,10 +49,10 @@ KINDS = {
 
 
 def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
-    """Yield the candidates of all examples; identical and unrelated texts are made from the references.
+    """Yield the candidates of all examples, and identical and unrelated texts made from the references.
 
     Args:
-        folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``.
+        folder: folder of JSONL files with the keys ``references``, ``context`` and ``candidates``.
     """
     for path in sorted(folder.glob("*.jsonl")):
         examples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -65,34 +65,34 @@ def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
             yield Rated("unrelated", other["references"][0], *against)
 
 
-def figures(rows: Sequence[Rated], scores: Sequence[float]) -> dict[str, Any]:
-    """Return of each kind the number of rows, the mean score, and the 10th and the 90th percentile."""
+def figures(rows: Sequence[Rated], scores: Sequence[float]) -> dict[str, dict[str, float]]:
+    """Return for each kind the number of rows, the mean score, and the 10th and the 90th percentile."""
     groups = defaultdict(list)
     for row, score in zip(rows, scores, strict=True):
         groups[row.kind].append(score)
     return {
         kind: {
             "rows": len(groups[kind]),
-            "mean": np.mean(groups[kind]),
-            "low": np.percentile(groups[kind], 10),
-            "high": np.percentile(groups[kind], 90),
+            "mean": float(np.mean(groups[kind])),
+            "low": float(np.percentile(groups[kind], 10)),
+            "high": float(np.percentile(groups[kind], 90)),
         }
         for kind in KINDS
     }
 
 
-def tables(recorded: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Write the table of each preset, a column for each variant."""
+def tables(recorded: Mapping[str, Figures]) -> dict[str, str]:
+    """Write the table of each preset, with a column for each variant."""
     return {preset: _table(of_preset["kinds"]) for preset, of_preset in recorded.items()}
 
 
-def _table(variants: Mapping[str, Any]) -> str:
+def _table(variants: Mapping[str, Figures]) -> str:
     first = next(iter(variants.values()))
     rows = [["candidate", "rows", *(f"`{variant}`" for variant in variants)]]
     for kind, title in KINDS.items():
         cells = [
-            f"{one[kind]['mean']:.2f} ({one[kind]['low']:.2f} to {one[kind]['high']:.2f})"
-            for one in variants.values()
+            f"{by_kind[kind]['mean']:.2f} ({by_kind[kind]['low']:.2f} to {by_kind[kind]['high']:.2f})"
+            for by_kind in variants.values()
         ]
         rows.append([title, str(first[kind]["rows"]), *cells])
     return markdown(rows)

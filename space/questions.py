@@ -12,8 +12,7 @@ from mars_score.models.locating import locate
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
-from mars_score.text import is_blank
-from mars_score.text import whole as without_surrogates
+from mars_score.text import is_blank, without_surrogates
 from space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mars_score.cache import LastUsed
+from mars_score.cache import LruCache
 from mars_score.integrations import evaluate_rows
 from mars_score.locks import ForkSafeLock
 from mars_score.models import loading, running, tagger
@@ -22,11 +22,11 @@ LOCKS = {
     "models in use": lambda: running._locks_lock,
     "BLAS": running.one_blas_thread,
     "loading": lambda: loading.loading_lock,
-    "tagger": lambda: tagger._loading_or_using,
+    "tagger": lambda: tagger._spacy_lock,
     "memory": lambda: MEMORY._lock,
     "metric": lambda: METRIC._turn,
 }
-MODEL, MEMORY = object.__new__(type("Model", (), {})), LastUsed(1)
+MODEL, MEMORY = object.__new__(type("Model", (), {})), LruCache(1)
 METRIC = evaluate_rows.RowMetric.__new__(evaluate_rows.RowMetric)
 METRIC.__setstate__({})
 
@@ -103,7 +103,7 @@ def in_threads(work, count=8):
 
 
 def test_the_memory_of_a_scorer_counts_its_bytes_in_threads():
-    memory = LastUsed(1000)
+    memory = LruCache(1000)
 
     def work(number):
         for step in range(3000):

@@ -70,7 +70,7 @@ def given_up(store, caught, *words):
         store.put("entailments", entries(100))
         assert store.info()["entailments"] == (0, 0)
     [warning] = caught
-    words = ("going on without the store", *words)
+    words = ("continuing without the store", *words)
     return warning.category is MarsWarning and all(word in str(warning.message) for word in words)
 
 

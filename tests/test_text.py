@@ -8,7 +8,7 @@ from mars_score import MarsScorer
 from mars_score.data.cleaning import clean_text, has_reasoning, special_tokens
 from mars_score.errors import Notice
 from mars_score.language import is_english
-from mars_score.text import joined_lines, normalise, plain_words, repeated_share, split_words, windows
+from mars_score.text import join_broken_words, normalise, plain_words, repeated_share, split_words, windows
 
 REFERENCE = "She took the bus to school until the road was open."
 CONTEXT = "The road was closed in March, and her brother could not drive her to school before the summer began."
@@ -96,7 +96,7 @@ WORDS = {
     ],
 )
 def test_words_that_are_broken_at_the_end_of_a_line_are_joined(text, joined):
-    assert joined_lines(text, WORDS.__contains__) == joined
+    assert join_broken_words(text, WORDS.__contains__) == joined
 
 
 def test_joiners_stay_where_they_are_letters():
@@ -209,7 +209,7 @@ def test_loops_are_read_in_linear_time(loop):
     assert 0 <= repeated_share(text, 4, 10) < 1
     assert len(windows(text, 100)) == -(-len(split_words(text)) // 100)
     assert is_english(text) in (True, False)
-    assert joined_lines(text, WORDS.__contains__).startswith("She")
+    assert join_broken_words(text, WORDS.__contains__).startswith("She")
 
 
 TOKENS = [

@@ -15,7 +15,7 @@ from mars_score.data.names import (
     names_question,
 )
 from mars_score.errors import BY_INDEX, Place, brief
-from mars_score.text import is_blank, normalise, whole
+from mars_score.text import is_blank, normalise, without_surrogates
 
 _DOCUMENT_TEXTS = ("page_content", "text", "content", "passage", "snippet", "body")
 _OF_DOCUMENTS = (
@@ -114,7 +114,7 @@ def checked_text(
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")
     # JSON with cut emoji has unpaired surrogates, which tokenizers, files and Arrow tables refuse.
-    text = whole(str(value))
+    text = without_surrogates(str(value))
     return "" if is_blank(text) else text if as_it_is else normalise(text)
 
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from mars_score.atomic import check_replaceable, keep_mode, naming, temporary_folder
 from mars_score.data.columns import Records
 from mars_score.data.reading import delimiter_of, dialect_of
-from mars_score.text import whole
+from mars_score.text import without_surrogates
 
 STDOUT = "-"  # as a name of an output
 RUN_PREFIX = ".mars-run-"
@@ -66,7 +66,7 @@ def row_line(row: Mapping[str, Any]) -> str:
             fault = "a value that is nested too deeply" if isinstance(error, RecursionError) else error
             raise TypeError(f"column {name!r} cannot be written as JSON: {fault}; leave it out") from None
     line = json.dumps(values, ensure_ascii=False)
-    return (line if whole(line) == line else json.dumps(values)) + "\n"
+    return (line if without_surrogates(line) == line else json.dumps(values)) + "\n"
 
 
 # Files
@@ -208,7 +208,7 @@ def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a JSONL file, with unpaired surrogates in names and texts as U+FFFD."""
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
-            yield json.loads(whole(json.dumps(json.loads(line), ensure_ascii=False)))
+            yield json.loads(without_surrogates(json.dumps(json.loads(line), ensure_ascii=False)))
 
 
 def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:

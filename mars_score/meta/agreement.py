@@ -1,4 +1,4 @@
-"""Agreement of metrics with people: correlations, attacks on candidates, and MARS against the other metrics."""
+"""Agreement of metrics with human ratings: correlations, attacks on candidates, and MARS against other metrics."""
 
 import hashlib
 import math
@@ -28,10 +28,10 @@ from mars_score.stats.correlation import (
 from mars_score.stats.resampling import Floats, Interval
 
 MARS = "mars"  # the metric that the others are compared with
-_TIE = 1e-5  # A mean over the same words in another order differs by less than this share, by rounding.
+_TIE = 1e-5  # relative difference that the order of words may cause by rounding
 
 
-# Attacks: changed candidates, which a good metric scores below the original ones (the paper's Table 4)
+# Attacks: changed candidates that a good metric scores below the originals (Table 4 of the paper)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Attacked:
     """Rows under an attack.
 
     Attributes:
-        indices: of the rows that could be attacked.
+        indices: indices of the rows that could be attacked.
         rows: these rows with the attack as candidate.
         skipped: number of rows that could not be attacked.
     """
@@ -50,7 +50,7 @@ class Attacked:
 
 
 def reorder(row: Row, generator: random.Random) -> str | None:
-    """Shuffle half of the candidate's tokens; return None if it has fewer than four or all are equal."""
+    """Shuffle half of the candidate's tokens, or return None if it has fewer than four or all are equal."""
     tokens = row.candidate.split()
     if len(tokens) < 4 or len(set(tokens)) == 1:
         return None
@@ -65,7 +65,7 @@ def reorder(row: Row, generator: random.Random) -> str | None:
 
 
 def retrieve(row: Row, generator: random.Random) -> str | None:
-    """Choose a sentence of the context other than the candidate; return None if it has fewer than three."""
+    """Choose a sentence of the context that is not the candidate, or return None if it has fewer than three."""
     texts = sentences(row.context)
     candidate = row.candidate.lower().split()
     others = [text for text in dict.fromkeys(texts) if text.lower().split() != candidate]
@@ -76,7 +76,7 @@ ATTACKS: Mapping[str, Callable[[Row, random.Random], str | None]] = {"reorder": 
 
 
 def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
-    """Attack each row that can be attacked; the result of a row depends on its texts and the seed alone."""
+    """Attack each row that can be attacked. The result depends only on the row's texts and the seed."""
     indices, attacked = [], []
     for index, row in enumerate(rows):
         key = repr((name, row.candidate, row.references, row.context, seed)).encode("utf-8", "surrogatepass")
@@ -98,9 +98,9 @@ class MetricScores:
     Attributes:
         metric: the metric.
         scores: (items,).
-        attacked: by attack, (attacked rows,).
-        signature: of variants of MARS.
-        failure: why there are no scores, so that all are NaN; else None.
+        attacked: scores by attack, (attacked rows,).
+        signature: signature of a variant of MARS.
+        failure: why all scores are NaN, or None.
     """
 
     metric: Metric
@@ -115,7 +115,7 @@ class Robustness:
     """A metric under an attack, over the items that could be attacked.
 
     Attributes:
-        share: of items whose candidate scores above its attack, without ties.
+        share: share of items whose candidate scores above its attack. Ties do not count.
         n: number of items.
         before: Pearson's r of the candidates' scores with the ratings.
         after: Pearson's r of the attacks' scores with the same ratings.
@@ -132,13 +132,13 @@ class Agreement:
     """How well a metric agrees with the ratings of a set.
 
     Attributes:
-        coefficients: by level and name.
-        interval: of Pearson's r at the main level, from resamples of groups.
-        per_system: Pearson's r over the items of each system (the paper's Table 3).
-        system_intervals: of ``per_system``.
-        mars_better: test whether MARS correlates better (Pearson, main level); None for MARS itself and if MARS
+        coefficients: coefficients by level and name.
+        interval: interval of Pearson's r at the main level, from resamples of groups.
+        per_system: Pearson's r over the items of each system (Table 3 of the paper).
+        system_intervals: intervals of ``per_system``.
+        mars_better: test whether MARS correlates better (Pearson, main level). None for MARS itself and if MARS
             was not scored.
-        robustness: by attack.
+        robustness: robustness by attack.
     """
 
     coefficients: Mapping[Level, Mapping[Coefficient, Estimate]]
@@ -158,15 +158,15 @@ def agreements(
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Agreement]:
-    """Compute the agreement of each metric; undefined figures are NaN with a reason.
+    """Compute the agreement of each metric. Undefined figures are NaN with a reason.
 
     Args:
         data: the rated candidates.
-        attacks: on their rows, by name.
+        attacks: attacked rows by attack.
         metrics: scores by metric.
-        level: of intervals and tests; "within_groups" if ratings are comparable within a group only.
-        resamples: of intervals and tests.
-        seed: of intervals and tests.
+        level: level of intervals and tests: "within_groups" if ratings are comparable within a group only.
+        resamples: resamples of intervals and tests.
+        seed: seed of intervals and tests.
     """
     draws = {"resamples": resamples, "seed": seed}
     rated = {
@@ -225,7 +225,7 @@ def _robustness(scores: Floats, after: Floats, data: RatedSet, attacked: Attacke
 def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
     """Compute Krippendorff's alpha of raters (on an interval scale) by aspect.
 
-    With several aspects "mean" is the alpha of each rater's mean over them, as in the paper's Table 2; the n-th
+    With several aspects, "mean" is the alpha of each rater's mean over them, as in Table 2 of the paper. The n-th
     ratings of all aspects count as one rater's. An alpha is NaN if no item has two ratings, or if all ratings are
     equal. Without single ratings the result is empty.
 

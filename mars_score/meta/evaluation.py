@@ -1,4 +1,4 @@
-"""A whole meta-evaluation, from sets, metrics and attacks to one frozen result."""
+"""Run a meta-evaluation, from sets, metrics and attacks to one frozen result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -28,14 +28,14 @@ from mars_score.stats.resampling import check_resampling
 
 @dataclass(frozen=True)
 class SetResult:
-    """The scores of a set and how well they agree with its ratings.
+    """The scores of a set, and how well they agree with its ratings.
 
     Attributes:
         data: the set.
-        level: of the main figures; "within_groups" if ratings are comparable within a group only.
-        attacks: by name.
+        level: level of the main figures: "within_groups" if ratings are comparable within a group only.
+        attacks: attacked rows by attack.
         metrics: scores by metric.
-        agreements: by metric.
+        agreements: agreement by metric.
         raters: Krippendorff's alpha by aspect, if the set has single ratings.
     """
 
@@ -50,7 +50,7 @@ class SetResult:
         """Return Pearson's r at the main level, or NaN."""
         return self.agreements[metric].coefficients[self.level]["pearson"].value
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all figures, with NaN for undefined ones."""
         return {
             "level": self.level,
@@ -76,11 +76,11 @@ class SetResult:
             },
         }
 
-    def items(self) -> list[dict[str, Any]]:
-        """Return each item with its scores by metric, and under each attack that it could be given."""
+    def items(self) -> list[dict[str, object]]:
+        """Return each item with its scores by metric, also under attacks."""
         data, metrics = self.data, self.metrics.items()
         labels = zip(data.ids, data.groups, data.systems, data.ratings, strict=True)
-        items: list[dict[str, Any]] = [
+        items: list[dict[str, object]] = [
             dict(zip(("id", "group", "system", "rating"), label, strict=True))
             | {"scores": {name: metric.scores[index] for name, metric in metrics}}
             for index, label in enumerate(labels)
@@ -97,9 +97,9 @@ class MetaEvaluation:
     """The result of a meta-evaluation.
 
     Attributes:
-        sets: by name.
-        resamples: of intervals and tests.
-        seed: of attacks, intervals and tests.
+        sets: results by name of the set.
+        resamples: resamples of intervals and tests.
+        seed: seed of attacks, intervals and tests.
     """
 
     sets: Mapping[str, SetResult]
@@ -125,8 +125,8 @@ class MetaEvaluation:
         """List what was left out of each set or is missing in it."""
         return [f"{name}: {notice}" for name, result in self.sets.items() for notice in result.data.notices]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures as JSON holds them, undefined ones as None; not the scores of single items."""
+    def to_dict(self) -> dict[str, object]:
+        """Return all figures for JSON, with None for undefined ones, without the scores of single items."""
         sets = {name: plain(result.to_dict()) for name, result in self.sets.items()}
         return {"seed": self.seed, "resamples": self.resamples, "sets": sets}
 
@@ -142,21 +142,21 @@ def meta_evaluate(
     progress: Progress | None = None,
     **scorer: Any,
 ) -> MetaEvaluation:
-    """Measure how well metrics agree with people.
+    """Measure how well metrics agree with human ratings.
 
-    A stopped run continues if it has the same store, as model outputs are kept there.
+    A stopped run continues from the model outputs in the store.
 
     Args:
-        sets: rated candidates; see :func:`mars_score.meta.sets.read_rated_sets`.
+        sets: rated candidates, from :func:`mars_score.meta.sets.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
             (see :class:`mars_score.meta.metrics.base.Scoring`).
         within_groups: names of sets whose ratings are comparable within a group only.
         attacks: names of :data:`ATTACKS`.
-        resamples: of intervals and tests, at least 1.
-        seed: of attacks, intervals and tests.
+        resamples: resamples of intervals and tests, at least 1.
+        seed: seed of attacks, intervals and tests.
         progress: called as ``progress(stage, done, total)``.
-        scorer: ``preset``, ``batch_size``, ``encoder_batch_size``, ``device``, ``store`` and settings, as for
-            :class:`mars_score.MarsScorer`.
+        scorer: arguments of :class:`mars_score.MarsScorer`: ``preset``, ``batch_size``, ``encoder_batch_size``,
+            ``device``, ``store`` and settings.
 
     Raises:
         ValueError, TypeError: there are no sets, two different metrics share a name, or a name, setting or number
@@ -182,7 +182,7 @@ def meta_evaluate(
 
 
 def _make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
-    """Make the metrics, by name; raise ValueError if two different ones share a name."""
+    """Make the metrics by name. Raise ValueError if two different ones share a name."""
     made: dict[str, Metric] = {}
     sources: dict[str, str | Scoring] = {}
     for source in metrics:
@@ -206,8 +206,7 @@ def _with_raters(result: SetResult) -> SetResult:
 def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -> MetricScores:
     """Score the candidates of a set and their attacks.
 
-    If the metric fails or lacks a package, data or a model, the scores are NaN and ``failure`` says why, so that
-    the other metrics are still evaluated.
+    If the metric fails or lacks a package, data or a model, the scores are NaN and ``failure`` says why.
     """
     parts = [data.rows, *(attacked.rows for attacked in attacks.values())]
     rows = [row for part in parts for row in part]
@@ -221,14 +220,14 @@ def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -
             scores[:] = score_rows(metric, rows, data.corpus)
     except (ModelUnavailableError, ImportError) as error:
         failure = " ".join(str(error).split())
-    except Exception as error:  # A user's metric that fails must not cost hours of work of the other metrics.
+    except Exception as error:  # The other metrics must still be evaluated.
         failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
     of_items, *attacked = np.split(scores, np.cumsum([len(part) for part in parts[:-1]]))
     return MetricScores(metric, of_items, dict(zip(attacks, attacked, strict=True)), signature, failure)
 
 
 def score_rows(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-    """Score each different row once; blank candidates get the metric's minimum.
+    """Score each different row once. Blank candidates get the metric's minimum.
 
     Raises:
         ModelUnavailableError, ImportError: a model, data or a package is missing.

@@ -1,11 +1,10 @@
-"""Survey of the references of a data set: figures of each row, their means, and rows that need a look."""
+"""Survey the references of a data set: figures of each row, their means, and rows that need a look."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, zip_longest
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,9 @@ from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number
 from mars_score.text import copied_share, one_line, plain_words, split_words, windows
 
-DISAGREE = 0.3  # Two references with a lower cosine disagree.
-DUPLICATE = 0.95  # Two references with this cosine or a higher one say the same.
-# Figures of a row, which are means over its texts or pairs of texts, or NaN if it has none.
+DISAGREE = 0.3  # two references with a lower cosine disagree
+DUPLICATE = 0.95  # two references with at least this cosine say the same
+# Figures of a row: means over its texts or pairs of texts, or NaN if it has none.
 FIGURES = {
     "words": "words of a reference",
     "copied": "share of its words that it copies from the context, in runs of five",
@@ -29,8 +28,8 @@ FIGURES = {
     "lexical": "diversity of words (one minus Jaccard's index of two references)",
     "embedding": "diversity in embedding (one minus the cosine of two references)",
 }
-_SHOWN = 10  # rows of a table, at most
-_LONG = 200  # characters of a text in a table, at most
+_SHOWN = 10  # maximum rows of a table
+_LONG = 200  # maximum characters of a text in a table
 Cosine = Callable[[str, str], float]
 
 
@@ -39,11 +38,11 @@ class ReferenceRow:
     """The references of a row, without outer white space, and its figures.
 
     Attributes:
-        row: counted from 0.
-        references: of the row.
-        words: see :data:`FIGURES` for this and the next four.
-        lowest_cosine: of two references.
-        duplicates: pairs of references whose cosine is at least :data:`DUPLICATE`, by index.
+        row: index of the row.
+        references: references of the row.
+        words: see :data:`FIGURES`, also for the next four.
+        lowest_cosine: lowest cosine of two references.
+        duplicates: pairs of references, by index, whose cosine is at least :data:`DUPLICATE`.
     """
 
     row: int
@@ -58,11 +57,11 @@ class ReferenceRow:
 
 
 def reference_row(index: int, row: Example, cosine: Cosine, config: PlusConfig) -> ReferenceRow:
-    """Compute the figures of a row; its context may be blank.
+    """Compute the figures of a row.
 
     Args:
-        index: of the row.
-        row: its references and context.
+        index: index of the row.
+        row: its references and context, which may be blank.
         cosine: function of two texts, which are references or windows of the context.
         config: sizes of windows and of copied runs.
     """
@@ -94,9 +93,9 @@ class ReferenceSurvey:
     """Figures of the references of a data set.
 
     Attributes:
-        rows: in input order.
+        rows: the rows in input order.
         encoder: name and revision of the encoder.
-        ratings: by people, of the references of each row, with NaN for missing ones; empty if no row has any.
+        ratings: human ratings of the references of each row, with NaN for missing ones, or () if no row has any.
     """
 
     rows: tuple[ReferenceRow, ...]
@@ -105,18 +104,18 @@ class ReferenceSurvey:
 
     @property
     def best(self) -> list[int]:
-        """Return the index of the reference of each row with the highest rating, the first of equals."""
+        """Return for each row the index of the first reference with the highest rating."""
         return [int(np.nanargmax(row)) for row in self.ratings]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, with None for NaN."""
+    def to_dict(self) -> dict[str, object]:
+        """Return data for JSON, with None for NaN."""
         rows = [plain(asdict(row)) for row in self.rows]
         for row, ratings, best in zip(rows, self.ratings, self.best, strict=False):
             row.update(ratings=plain(ratings), best=best)
         return {"rows": rows, "encoder": self.encoder}
 
     def tables(self) -> list[Table]:
-        """Tabulate means over rows, and rows that need a look."""
+        """Tabulate the means over rows, and the rows that need a look."""
         repeated = [row for row in self.rows if row.duplicates]
         disagreeing = [row for row in self.rows if row.lowest_cosine < DISAGREE]
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
@@ -145,7 +144,7 @@ class ReferenceSurvey:
         return [table for table in tables if table.rows]
 
     def _rating_table(self) -> Table:
-        """Tabulate the mean rating of first references, of second ones and so on, and of the best of each row."""
+        """Tabulate the mean rating of first, second, ... references, and of the best reference of each row."""
         best = self.best
         lines = []
         for place, column in enumerate(zip_longest(*self.ratings, fillvalue=math.nan)):
@@ -160,9 +159,9 @@ class ReferenceSurvey:
 
 
 def check_ratings(
-    ratings: Sequence[Any], references: Sequence[Sequence[str]], place: Place = BY_INDEX
+    ratings: Sequence[object], references: Sequence[Sequence[str]], place: Place = BY_INDEX
 ) -> tuple[tuple[float, ...], ...]:
-    """Return the ratings of the references of each row, NaN for None.
+    """Return the ratings of the references of each row, with NaN for None.
 
     Raises:
         ValueError: a row lacks a number (or None) for a reference, or has no number at all.
@@ -172,11 +171,9 @@ def check_ratings(
         values = row if isinstance(row, (list, tuple)) else [row]
         kinds = {type(value) for value in values}
         if len(values) != len(texts) or not kinds <= {int, float, type(None)} or kinds == {type(None)}:
-            fault = (
-                f"must hold a rating for each of the {len(texts)} references, a number or null, and one at least"
-            )
+            fault = f"must hold a number or null for each of the {len(texts)} references, and at least one number"
             raise ValueError(f"{place.of('ratings', index)} {fault}; got {row!r:.60}")
-        checked.append(tuple(math.nan if value is None else float(value) for value in values))
+        checked.append(tuple(float(value) if isinstance(value, (int, float)) else math.nan for value in values))
     return tuple(checked)
 
 
@@ -187,17 +184,17 @@ def survey_references(
     ratings: Sequence[object] | None = None,
     place: Place = BY_INDEX,
 ) -> ReferenceSurvey:
-    """Describe the references of all rows by the encoder of a scorer.
+    """Describe the references of all rows with the encoder of a scorer.
 
     Args:
         scorer: has the encoder, and sizes of windows and copied runs if its variant uses them.
-        references: as for :meth:`MarsScorer.score`; equal ones are near-duplicates.
+        references: as for :meth:`MarsScorer.score`. Equal references count as near-duplicates.
         contexts: as for :meth:`MarsScorer.score`.
-        ratings: of the references of each row, by people.
+        ratings: human ratings of the references of each row.
         place: names a row's ratings in errors.
 
     Raises:
-        TypeError, ValueError: bad input, whose row is named, or no rows.
+        TypeError, ValueError: a row is faulty, which is named, or there are no rows.
         ModelUnavailableError: the encoder cannot be loaded.
     """
     settings = dict(scorer.settings.items())
@@ -206,7 +203,7 @@ def survey_references(
     if not examples:
         raise ValueError("there are no rows")
     rated = () if ratings is None else check_ratings(ratings, all_references, place)
-    # check_examples drops equal references, which here count as near-duplicates.
+    # check_examples drops equal references.
     rows = [replace(row, references=texts) for row, texts in zip(examples, all_references, strict=True)]
     config = PlusConfig(**{name: settings[name] for name in ("window_words", "copied_words") if name in settings})
     texts = {text for row in rows for text in (*row.references, *windows(row.context, config.window_words))}

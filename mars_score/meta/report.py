@@ -1,4 +1,4 @@
-"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), and MARS against the other metrics."""
+"""Write the report: agreement (Tables 2 and 3 of the paper), attacks (Table 4), and MARS against other metrics."""
 
 import json
 import math
@@ -29,13 +29,13 @@ _ATTACKS = {
 
 
 def check_report(folder: str | os.PathLike[str], names: Iterable[str]) -> None:
-    """Raise PermissionError if a report on sets of these names would replace a file that is read-only."""
+    """Raise PermissionError if a report on the sets of these names would replace a read-only file."""
     scores = [f"scores/{name}.jsonl" for name in names]
     check_replaceable(*(Path(folder, file) for file in ("results.json", "report.md", *scores)))
 
 
 def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
-    """Write ``report.md``, its figures as ``results.json``, and the scores of all items as ``scores/SET.jsonl``.
+    """Write ``report.md``, its figures (``results.json``) and all scores (``scores/SET.jsonl``).
 
     Returns:
         The path of the report.
@@ -68,7 +68,7 @@ def _markdown(evaluation: MetaEvaluation) -> str:
 
 
 def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
-    """Yield lines on the sets and metrics, on what was left out, and on how metrics use texts."""
+    """Yield lines about the sets and metrics, what was left out, and how metrics use texts."""
     results = evaluation.sets.values()
     items = sum(len(result.data.rows) for result in results)
     groups = sum(len(set(result.data.groups)) for result in results)
@@ -85,7 +85,7 @@ def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
 
 
 def rater_lines(evaluation: MetaEvaluation) -> Iterator[str]:
-    """Yield a sentence on the agreement between raters for each set with single ratings."""
+    """Yield a sentence about the agreement of raters for each set with single ratings."""
     for name, result in evaluation.sets.items():
         if result.raters:
             alphas = (f"{number(alpha, 2)} ({aspect})" for aspect, alpha in result.raters.items())
@@ -99,7 +99,7 @@ def _metric_table(
     value: Callable[[SetResult, str], float],
     show: Callable[[float], str] = number,
 ) -> Table:
-    """Tabulate a value of each metric on each set, and its mean over the sets where it is defined."""
+    """Tabulate a value of each metric on each set, and its mean over the sets with a value."""
     rows = []
     for name, metric in evaluation.titles.items():
         values = [value(result, name) for result in evaluation.sets.values()]
@@ -162,7 +162,7 @@ def _system_table(evaluation: MetaEvaluation, set_name: str) -> Table:
 
 
 def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
-    """Tabulate the share of candidates that score above the attack, and the change of Pearson's r."""
+    """Tabulate the share of candidates that score above their attack, and the change of Pearson's r."""
     attacked = {name: result.attacks[attack] for name, result in evaluation.sets.items()}
     counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
 

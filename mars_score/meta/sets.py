@@ -1,4 +1,4 @@
-"""Sets of rated candidates, which are read from files, checked, and sampled by whole groups."""
+"""Sets of rated candidates: read from files, checked, and sampled by whole groups."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from mars_score.data.reading import read_rows
 from mars_score.options import unknown_name
 from mars_score.rows import TASKS, Row
 
-# The default names of columns by what they hold. A file may lack all of them but the ratings.
+# Default names of columns by what they contain. Only the ratings are required.
 RATED_COLUMNS = {"rating": "human", "group": "group", "system": "system", "id": "id", "single": "individual"}
 _NO_LISTS = "cells cannot hold lists of single ratings; write the rows as JSON lines"
-SingleRatings = Mapping[str, Sequence[float]]  # each rater's rating by aspect; NaN where there is none
+SingleRatings = Mapping[str, Sequence[float]]  # each rater's rating by aspect, NaN where missing
 
 
 @dataclass(frozen=True)
 class RatedSet:
-    """The rated candidates of a data set, its items, in the order of its file.
+    """The rated candidates of a data set, called items, in the order of the file.
 
     Attributes:
-        name: of the data set.
+        name: name of the data set.
         rows: candidate, references and context of each item.
-        ratings: by people, larger is better.
-        groups: labels; items of a group share their context and references, and are not independent.
+        ratings: human ratings, larger is better.
+        groups: labels of groups. Items of a group share context and references, and are not independent.
         systems: labels of the systems that wrote the candidates.
         ids: labels of the items.
-        corpus: the different references of the whole file, for document frequencies; a sample of the file keeps
-            it, so that its items score as in the whole.
+        corpus: the different references of the whole file, for document frequencies. Samples keep it, so that
+            their items score as in the whole set.
         notices: a sentence for each thing that was left out or is missing.
-        single_ratings: of each item; empty if the file has none.
+        single_ratings: single ratings of each item, or [] if the file has none.
     """
 
     name: str
@@ -59,7 +59,7 @@ class RatedSet:
         return replace(self, **columns)
 
     def sample(self, groups: int) -> RatedSet:
-        """Return at most ``groups`` groups, those with the lowest hashes of their names."""
+        """Return the items of at most ``groups`` groups, those whose labels have the lowest hashes."""
         hashed = {hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest(): group for group in self.groups}
         chosen = {hashed[key] for key in sorted(hashed)[:groups]}
         return self.where([group in chosen for group in self.groups])
@@ -68,20 +68,20 @@ class RatedSet:
 def read_rated_set(
     path: str | os.PathLike[str], columns: Mapping[str, str] | None = None, task: str | None = None
 ) -> RatedSet:
-    """Read a file with one rated candidate per row; the set is named after the file.
+    """Read a file with one rated candidate per row. The set is named after the file.
 
     Items without a rating (null, NaN) are left out and counted. Without a column of groups, items with the same
-    context and references are a group; without a column of systems, all are of one system.
+    context and references form a group. Without a column of systems, all items are of one system.
 
     Args:
         path: the file.
-        columns: the names of its columns by what they hold, one of :data:`RATED_COLUMNS` or of those of
-            :meth:`mars_score.MarsScorer.score_table`; ``doc.question`` is in the objects of a column ``doc``.
-        task: of items that have none in the file (one of :data:`mars_score.rows.TASKS`); if None, it follows from
-            the type of the context.
+        columns: names of its columns by what they contain, which is in :data:`RATED_COLUMNS` or as for
+            :meth:`mars_score.MarsScorer.score_table`. ``doc.question`` is in the objects of a column ``doc``.
+        task: task of items without one in the file (see :data:`mars_score.rows.TASKS`). None derives it from the
+            type of the context.
 
     Raises:
-        TypeError, ValueError: the file has a fault; line and column are named.
+        TypeError, ValueError: the file is faulty. Line and column are named.
     """
     columns = columns or {}
     for name in columns:
@@ -135,13 +135,13 @@ def read_rated_sets(
     """Read several files.
 
     Args:
-        paths: the files; the sets are named after them.
+        paths: the files. The sets are named after them.
         columns: as for :func:`read_rated_set`.
-        groups: the number of groups to sample of each file; if None, all are kept.
-        tasks: the task of a set's items, by name of the set; see :func:`read_rated_set`.
+        groups: number of groups to sample from each file, or None for all.
+        tasks: task of the items by name of the set, as for :func:`read_rated_set`.
 
     Raises:
-        TypeError, ValueError: a file, a number or a name has a fault.
+        TypeError, ValueError: a file, a number or a name is faulty.
     """
     tasks = tasks or {}
     check_names("task", tasks.values(), TASKS)
@@ -156,7 +156,7 @@ def read_rated_sets(
 
 
 def check_names(kind: str, names: Collection[str], known: Collection[str]) -> None:
-    """Raise ValueError for a name that is not known."""
+    """Raise ValueError for an unknown name."""
     for name in names:
         if name not in known:
             raise ValueError(f"unknown {kind} {name!r}; choose among: {', '.join(known)}")
@@ -172,8 +172,7 @@ def _ratings(file: Records, name: str) -> list[float]:
         if file.in_cells and "_" not in value:  # Python reads "1_0" as 10.
             with suppress(ValueError):
                 value = float(value) if value.strip() else None
-        if value is None:
-            value = math.nan
+        value = math.nan if value is None else value
         if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
             fault = f"must be a finite number, or null where there is no rating, got {value!r:.60}"
             raise ValueError(f"{file.cell(name, index)} {fault}")
@@ -182,7 +181,7 @@ def _ratings(file: Records, name: str) -> list[float]:
 
 
 def _single_ratings(file: Records, name: str | None) -> list[SingleRatings]:
-    """Return the single ratings of each item, or [] if no item has any; CSV files have none."""
+    """Return the single ratings of each item, or [] if no item has any or the file is a table of cells."""
     if name is not None:
         if not file.has(name):
             file.column(name, "single")
@@ -209,6 +208,6 @@ def _single_ratings(file: Records, name: str | None) -> list[SingleRatings]:
 
 
 def _labels(file: Records, columns: Mapping[str, str], holds: str) -> list[str] | None:
-    """Return a column of labels, or None if the user has not named it and no row has it."""
+    """Return a column of labels, or None if it was not named and no row has it."""
     name = columns.get(holds) or find_title(file, RATED_COLUMNS[holds], holds, is_named=False)
     return None if name is None else file.labels(name, holds)

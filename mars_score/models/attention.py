@@ -1,8 +1,7 @@
-"""Attention over the packed tokens of several rows, with a preallocated cache of keys and values.
+"""Attention over the packed tokens of several rows, with a preallocated key-value cache.
 
-The cache of transformers copies all cached keys and values for each new token, in every layer, and its batches
-are padded. Here the tokens of all rows are packed into one sequence; only the attention function knows which row a
-token belongs to and where its past is, from a :class:`PackedBatch`.
+The cache of transformers copies all keys and values at each new token and pads its batches. Here the tokens of all
+rows form one sequence. A :class:`PackedBatch` tells the attention function the row and the past of each token.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ LayerStates = list[tuple[Tensor, Tensor]]  # Keys and values of each layer.
 
 
 class KeyValueCache:
-    """Cached keys and values of rows of different lengths, left-aligned: a row's i-th token is in slot i.
+    """A key-value cache of rows of different lengths, left-aligned: a row's i-th token is in slot i.
 
-    Slots beyond a row's length are uninitialised: attention masks hide them, and later tokens overwrite them.
+    Attention masks hide the slots beyond a row's length, and later tokens overwrite them.
 
     Args:
-        like: keys and values per layer, (heads, tokens, head size); only their shapes and types are used.
-        rows: the largest number of rows; none of them is in use yet.
-        capacity: number of slots of each row.
+        like: keys and values per layer, (heads, tokens, head size). Only their shapes and types are used.
+        rows: maximum number of rows. None of them is in use yet.
+        capacity: slots per row.
     """
 
     def __init__(self, like: LayerStates, rows: int, capacity: int) -> None:
@@ -43,7 +42,7 @@ class KeyValueCache:
             for keys, values in like
         ]
         self.rows, self.capacity = rows, capacity
-        self.lengths: list[int] = []  # Lengths of the rows in use.
+        self.lengths: list[int] = []  # of the rows in use
 
     @property
     def slots(self) -> int:
@@ -61,7 +60,7 @@ class KeyValueCache:
     ) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values followed by new ones, (rows, heads, slots + tokens, head size).
 
-        The new ones are written behind the cached ones if these slots exist and are free, else both are copied.
+        The new ones are written into the next slots if these exist and are free. Otherwise both are copied.
         """
         stop = slots + new[0].shape[2]
         if rows is None and self.slots <= slots and stop <= self.capacity:
@@ -78,9 +77,9 @@ class KeyValueCache:
 
         Args:
             states: keys and values per layer, (heads, tokens, head size), of all tokens of the pass.
-            rows: the row of each token to store.
-            slots: the slot of each token to store.
-            tokens: indices of the tokens to store; None for all.
+            rows: row of each token to store.
+            slots: slot of each token to store.
+            tokens: indices of the tokens to store, or None for all.
         """
         device = self._storage[0][0].device
         row, slot = torch.tensor([rows, slots], device=device)
@@ -91,7 +90,7 @@ class KeyValueCache:
                 target[row, :, slot] = stored.transpose(0, 1).to(target.dtype)
 
     def append_row(self, source: KeyValueCache, row: int) -> None:
-        """Take another row into use, as a copy of a row of another cache."""
+        """Append a copy of a row of another cache."""
         self.lengths.append(0)
         self.set_row(len(self.lengths) - 1, source, row)
 
@@ -103,14 +102,14 @@ class KeyValueCache:
                 target[row, :, :length] = states[source_row, :, :length]
 
     def copy_row(self, row: int) -> KeyValueCache:
-        """Return a cache of one row, without room for more tokens."""
+        """Return a cache of this row alone, without room for more tokens."""
         like = [(keys[row], values[row]) for keys, values in self._storage]
-        alone = KeyValueCache(like, rows=1, capacity=self.lengths[row])
-        alone.append_row(self, row)
-        return alone
+        copy = KeyValueCache(like, rows=1, capacity=self.lengths[row])
+        copy.append_row(self, row)
+        return copy
 
     def remove_row(self, row: int) -> None:
-        """Take a row out of use; the last row moves to its index."""
+        """Remove a row and move the last row to its index."""
         last = len(self.lengths) - 1
         if row != last:
             self.set_row(row, self, last)
@@ -125,9 +124,9 @@ class NewStates(Cache):  # type: ignore[misc]
         self.states: LayerStates = []  # each (rows, heads, tokens, head size)
 
     def update(
-        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """Record the new keys and values of a layer and return them unchanged."""
+        """Collect the new keys and values of a layer and return them unchanged."""
         if layer_idx != len(self.states):
             raise NotImplementedError("layers that share keys and values")
         self.states.append((key_states, value_states))
@@ -135,7 +134,7 @@ class NewStates(Cache):  # type: ignore[misc]
 
 
 class Perturbation(Protocol):
-    """A change to one layer's cached keys and values that is never written out."""
+    """A change to the cached keys and values of one layer, computed without storing the changed ones."""
 
     def add_to_scores(self, scores: Tensor, query: Tensor) -> Tensor:
         """Return attention scores with the changed keys, (rows, key heads, query heads per key head, slots)."""
@@ -146,16 +145,23 @@ class Perturbation(Protocol):
 
 @dataclass
 class PackedBatch:
-    """The rows of the packed tokens of a forward pass, and what these attend to."""
+    """The rows of the packed tokens of a forward pass, and what they attend to.
 
-    counts: Sequence[int]  # number of tokens of each row; the sequence is row after row
-    # Added to the attention scores, (rows, 1, longest, slots + longest), for the slots of the cache and then for
-    # the row's tokens of this pass.
+    Attributes:
+        counts: tokens of each row; the sequence holds row after row.
+        mask: added to the attention scores, (rows, 1, longest, slots + longest): first the slots of the cache,
+            then the row's tokens of this pass.
+        cache: keys and values of earlier tokens, if any.
+        rows: rows of the cache, (rows,), or None for all in order.
+        slots: number of cache slots to attend to.
+        perturbations: changes to the cached keys and values, per layer. Each row must then have one token.
+    """
+
+    counts: Sequence[int]
     mask: Tensor
-    cache: KeyValueCache | None = None  # keys and values of earlier tokens, if there are any
-    rows: Tensor | None = None  # the rows of the cache, (rows,); None for all, in order
-    slots: int = 0  # number of slots of the cache to attend to
-    # Changes to the cached keys and values, per layer; only if each row has one token.
+    cache: KeyValueCache | None = None
+    rows: Tensor | None = None
+    slots: int = 0
     perturbations: Sequence[Perturbation] | None = None
 
     def __post_init__(self) -> None:
@@ -198,7 +204,7 @@ def _attention(
     scaling: float | None = None,
     *,
     mars_batch: PackedBatch,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Tensor, None]:
     """Let new tokens, (1, heads, tokens, head size), attend to cached tokens and to each other.
 
@@ -220,7 +226,7 @@ def _attention(
 
 
 def _attend_several_tokens(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Attend without repeated keys and values: query heads that share a key head count as more tokens of it."""
+    """Attend without repeating keys and values: query heads that share a key head become more tokens of it."""
     rows, heads, _, size = key.shape
     shared = query.shape[1] // heads
     grouped = query.reshape(rows, heads, -1, size)
@@ -235,10 +241,10 @@ def _attend_single_tokens(
     scale: float,
     perturbation: Perturbation | None,
 ) -> Tensor:
-    """Let a new token per row attend to cached tokens and itself, in the mask's precision, without copies."""
+    """Let one new token per row attend to cached tokens and itself, in the mask's precision, without copies."""
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
     rows, _, _, size = query.shape
-    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # Query heads by the key head that they share.
+    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head that they share
     scores = grouped @ past_key.transpose(2, 3)
     if perturbation is not None:
         scores = perturbation.add_to_scores(scores, grouped)
@@ -257,7 +263,7 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 @contextmanager
 def mars_attention(config: Any) -> Iterator[None]:
-    """Let the model with this ``config`` use this attention; other threads must not run it meanwhile."""
+    """Let the model with this ``config`` use this attention. Other threads must not run it meanwhile."""
     before = config._attn_implementation
     config._attn_implementation = NAME
     try:

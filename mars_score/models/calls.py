@@ -1,4 +1,4 @@
-"""The model calls of a scorer, whose values are kept in memory and in the store."""
+"""The model calls of a scorer. Their values are kept in memory and in the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.cache import Codec, Item, LastUsed, Value, cached, json_codec
+from mars_score.cache import Codec, Item, LruCache, Value, cached, json_codec
 from mars_score.models.loading import loading_lock, shared_model
 from mars_score.models.locating import locate
 from mars_score.models.running import number_type
@@ -15,27 +15,23 @@ from mars_score.rows import Entailment, LogProbability
 
 if TYPE_CHECKING:
     from mars_score.models.causal_lm import CausalLanguageModel
-    from mars_score.models.encoder import Encoding
+    from mars_score.models.encoder import Encoding, SentenceEncoder
+    from mars_score.models.nli import NliModel
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
 
 class _Call(NamedTuple):
-    """A kind of call: the setting of its model, its stage in reports of progress, and its version.
+    """A kind of model call."""
 
-    The version is a part of the keys of stored values; it is raised when the code changes what a model computes.
-    """
-
-    model: str
-    stage: str
-    version: int
+    model: str  # setting that names the model
+    stage: str  # name in reports of progress
+    version: int  # part of the key of stored values; raise it when the code computes other values
 
 
 class _Loaded(NamedTuple):
-    """A model in its wrapper, and the source that it was loaded from."""
-
     source: Source
-    model: Any
+    model: Any  # in its wrapper
 
 
 _CALLS = {
@@ -44,22 +40,22 @@ _CALLS = {
     "entailments": _Call("entailment_model", "contradiction", 6),
     "infills": _Call("language_model", "infill", 3),
 }
-_MEMORY_BYTES = 2**28  # Size of the values that are kept in memory.
-_VALUE_BYTES = 500  # Approximate size of a value without its arrays.
+_MEMORY_BYTES = 2**28  # size of the values that are kept in memory
+_VALUE_BYTES = 500  # approximate size of a value without its arrays
 
 
 class ModelCalls:
-    """Calls the models that the settings name, and loads them when they are first needed.
+    """Calls the models that the settings name, and loads each when it is first needed.
 
     Args:
-        models: the names of the models, and their number type.
+        models: names of the models, and their number type.
         runtime: device, batch sizes, store, and progress reports.
     """
 
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
         self._loaded: dict[str, _Loaded] = {}  # by setting
-        self._memory: LastUsed[Any, Any] = LastUsed(_MEMORY_BYTES)
+        self._memory: LruCache[Any, Any] = LruCache(_MEMORY_BYTES)
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
         """Encode each different text, with vectors of its tokens if ``tokens``.
@@ -69,23 +65,21 @@ class ModelCalls:
         """
         from mars_score.models.encoder import Encoding
 
+        def compute(missing: Sequence[str]) -> Iterable[tuple[str, Encoding]]:
+            encoder: SentenceEncoder = self._model("encoder")
+            return encoder.encode(missing, tokens=tokens)
+
         codec = Codec(Encoding.to_bytes, Encoding.from_bytes)
-        return self.cached(
-            "encodings",
-            [tokens],
-            texts,
-            lambda missing: self._model("encoder").encode(missing, tokens=tokens),
-            codec,
-        )
+        return self.cached("encodings", [tokens], texts, compute, codec)
 
     def log_probability(
         self, pairs: Iterable[tuple[str, str]], max_context_tokens: int | None
     ) -> dict[tuple[str, str], LogProbability]:
-        """Compute the log probability of each different text with its context and without.
+        """Compute the log probability of each different text with and without its context.
 
         Args:
             pairs: (context, text) pairs.
-            max_context_tokens: number of tokens of a context to use; None for as many as fit the window.
+            max_context_tokens: tokens of a context to use, or None for as many as the model takes.
         """
 
         def compute(missing: Sequence[tuple[str, str]]) -> Iterable[tuple[tuple[str, str], LogProbability]]:
@@ -93,8 +87,7 @@ class ModelCalls:
 
             return in_and_out_of_context(self.language_model(), missing, max_context_tokens)
 
-        method = [max_context_tokens]
-        return self.cached("log_probabilities", method, pairs, compute, json_codec(LogProbability))
+        return self.cached("log_probabilities", [max_context_tokens], pairs, compute, json_codec(LogProbability))
 
     def entails(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Entailment]:
         """Compute the entailment and contradiction probabilities of each different (premise, hypothesis).
@@ -103,23 +96,25 @@ class ModelCalls:
             ModelUnavailableError: the NLI model cannot be loaded.
             UnsupportedModelError: it has no classes for entailment and contradiction.
         """
-        codec = json_codec(Entailment.from_json)
-        return self.cached(
-            "entailments", [], pairs, lambda missing: self._model("entailment_model").entails(missing), codec
-        )
+
+        def compute(missing: Sequence[tuple[str, str]]) -> Iterable[tuple[tuple[str, str], Entailment]]:
+            model: NliModel = self._model("entailment_model")
+            return model.entails(missing)
+
+        return self.cached("entailments", [], pairs, compute, json_codec(Entailment.from_json))
 
     def cached(
         self,
         kind: str,
-        method: Sequence[Any],
+        method: Sequence[object],
         items: Iterable[Item],
         compute: Callable[[Sequence[Item]], Iterable[tuple[Item, Value]]],
         codec: Codec[Value],
     ) -> dict[Item, Value]:
-        """Return the value of each different item: from memory, from the store, or computed.
+        """Return the value of each different item from memory or from the store, or compute it.
 
         Args:
-            kind: of :data:`mars_score.cache.KINDS`.
+            kind: one of :data:`mars_score.cache.KINDS`.
             method: what the values depend on besides the model and the item.
             items: strings, or tuples of strings and numbers.
             compute: yields each of the missing items with its value.
@@ -134,9 +129,9 @@ class ModelCalls:
             return {}
         source = self._source(call.model)
         dtype = number_type(self.models.dtype, self.runtime.device)
-        common: list[Any] | None = [source.name, source.revision, dtype, call.version, *method]
-        if source.revision is None:  # The model may change between calls, so nothing is kept.
-            common = None
+        # A model of unknown revision may change between calls, so nothing is kept.
+        is_known = source.revision is not None
+        common = [source.name, source.revision, dtype, call.version, *method] if is_known else None
         key = kind, str(common)
         known = {item: self._memory.get((key, item)) for item in different} if common else {}
         values = {item: value for item, value in known.items() if value is not None}
@@ -149,42 +144,42 @@ class ModelCalls:
         return values
 
     def token_offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-        """Return the character spans of the tokens of each text; loads the encoder."""
+        """Return the character spans of the tokens of each text."""
         return dict(zip(texts, self._model("encoder").offsets(texts), strict=True)) if texts else {}
 
     def encoder(self) -> Any:
-        """Return the ``SentenceTransformer``; raises ModelUnavailableError."""
+        """Return the ``SentenceTransformer``, or raise ModelUnavailableError."""
         return self._model("encoder").model
 
     def load(self, kind: str) -> None:
-        """Load the model of a kind of call (:data:`mars_score.cache.KINDS`); raises ModelUnavailableError."""
+        """Load the model of a kind of call (:data:`mars_score.cache.KINDS`), or raise ModelUnavailableError."""
         self._model(_CALLS[kind].model)
 
     def language_model(self) -> CausalLanguageModel:
-        """Return the language model; raises ModelUnavailableError or UnsupportedModelError."""
+        """Return the language model, or raise ModelUnavailableError or UnsupportedModelError."""
         model: CausalLanguageModel = self._model("language_model")
         if isinstance(locate(self.models.language_model), ReadyMade):
             model.prompts.clear()  # Its weights may have changed since the last call.
         return model
 
     def _source(self, name: str) -> Source:
-        """Return the source of a setting's model, with its revision where outputs are to be stored."""
+        """Return the source of a setting's model, with its revision if outputs are to be stored."""
         source = locate(getattr(self.models, name))
         if self.runtime.store.folder and isinstance(source, HubModel) and source.revision is None:
-            shared_model(name, self.models, self.runtime)  # Only loading tells the revision.
+            shared_model(name, self.models, self.runtime)  # The revision is known only after loading.
             source = locate(getattr(self.models, name))
         return source
 
     def _model(self, name: str) -> Any:
-        """Return a setting's model in its wrapper, loaded when first needed, or if its name stands for another."""
+        """Return a setting's model in its wrapper. Load it at first use and whenever its source has changed."""
         spec = getattr(self.models, name)
         with loading_lock:
             loaded = self._loaded.get(name)
             if loaded is None or loaded.source != locate(spec):
                 model = self._wrap(name, shared_model(name, self.models, self.runtime))
-                loaded = _Loaded(locate(spec), model)  # Only loading tells the revision of a model of the Hub.
+                loaded = _Loaded(locate(spec), model)  # The revision of a Hub model is known only after loading.
             elif name == "encoder" and isinstance(loaded.source, ReadyMade):
-                # The prompt and the window of an object may have changed since the last call.
+                # The prompt and the maximum length of an object may have changed since the last call.
                 loaded = loaded._replace(model=self._wrap(name, loaded.model.model))
             self._loaded[name] = loaded
             return loaded.model

@@ -1,4 +1,4 @@
-"""A causal language model with an explicit cache, positions and attention mask."""
+"""A causal language model with explicit key-value cache, positions and attention mask."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from mars_score.cache import LastUsed
+from mars_score.cache import LruCache
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.attention import KeyValueCache, LayerStates, NewStates, PackedBatch, mars_attention
 from mars_score.models.codec import TextCodec
 from mars_score.models.running import cache_bytes, exclusive, ordinary_mode, position_limit
 
 T = TypeVar("T")
-Prompts = LastUsed[tuple[int, ...], KeyValueCache]  # Caches of one row by prompt (token ids).
-CHUNK_TOKENS = 512  # Most tokens of a row per forward pass of extend(); bounds the attention mask.
-# Most tokens of all rows per forward pass. The activations of more do not fit into a CPU's caches.
+Prompts = LruCache[tuple[int, ...], KeyValueCache]  # caches of one row, by prompt (token ids)
+CHUNK_TOKENS = 512  # maximum tokens of a row per forward pass of extend(), to limit the attention mask
+# Maximum tokens of all rows per forward pass. The activations of more tokens do not fit into a CPU's caches.
 PASS_TOKENS = {"cpu": 512, "cuda": 8192}
-LOGIT_ROWS = 128  # Most hidden states that are turned into logits at once; bounds the memory of logits.
+LOGIT_ROWS = 128  # hidden states that are turned into logits at once, to limit memory
 
 
 class CausalLanguageModel:
@@ -35,10 +35,10 @@ class CausalLanguageModel:
 
     Raises:
         UnsupportedModelError: the model's cache, positions or attention cannot be set (sliding windows,
-            ALiBi, recurrent layers, ...); the message names the reason.
+            ALiBi, recurrent layers, ...). The message names the reason.
     """
 
-    pack_tokens = 128  # Most tokens of the texts that are packed into a row, after the prompt that they share.
+    pack_tokens = 128  # maximum tokens of the texts that share a row and a prompt
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model = model
@@ -47,14 +47,13 @@ class CausalLanguageModel:
         self.dtype: torch.dtype = model.dtype
         self.device: torch.device = model.device
         self.vocabulary: int = self.head.weight.shape[0]
-        # The number type of logits, perplexities and perturbations.
-        self.logit_dtype = torch.promote_types(self.dtype, torch.float32)
+        self.logit_dtype = torch.promote_types(self.dtype, torch.float32)  # also of perturbations
         if (positions := position_limit(model)) is None:
             raise UnsupportedModelError(
                 f"the configuration of {type(model).__name__} has no max_position_embeddings"
             )
         self.window = positions
-        self.pass_tokens = PASS_TOKENS.get(self.device.type, 512)
+        self.pass_tokens = PASS_TOKENS.get(self.device.type, PASS_TOKENS["cpu"])
         self.prompts = Prompts(cache_bytes(self.device) // 2)
         try:
             with exclusive(self.model), ordinary_mode():
@@ -68,7 +67,7 @@ class CausalLanguageModel:
             ) from error
 
     def _check(self) -> None:
-        """Compare logits with an explicit cache and masks with those of a plain forward pass."""
+        """Raise UnsupportedModelError unless the cache gives the logits of a plain forward pass."""
         name = type(self.model).__name__
         parameters = inspect.signature(self.model.base_model.forward).parameters
         # transformers renamed the argument in 5.24.
@@ -95,15 +94,17 @@ class CausalLanguageModel:
             )
 
     def _logits_both_ways(self, tokens: list[int]) -> tuple[Tensor, Tensor]:
-        """Return the last token's logits of a plain forward pass, and of two rows that are cached in parts."""
+        """Return the last token's logits of a plain forward pass, and of two rows that are cached in parts.
+
+        Also count the layers with a cache, and the bytes that a token takes there.
+        """
         count, inputs = len(tokens), self.tensor([tokens])
         plain = self.model(input_ids=inputs, use_cache=False).logits[0, -1]
         mask = torch.ones(1, 1, count, count, dtype=self.dtype, device=self.device).tril().log()
         _, self._states = self.forward(
             inputs[0], torch.arange(count, device=self.device), PackedBatch([count], mask)
         )
-        self.layers = len(self._states)  # Number of layers with keys and values.
-        # Memory of a token's cached keys and values.
+        self.layers = len(self._states)
         self.token_bytes = sum(
             state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer
         )
@@ -114,16 +115,16 @@ class CausalLanguageModel:
         return plain, self.logits(torch.stack([states[-1] for states in hidden]))
 
     def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
-        """Make a cache for at most ``rows`` rows of ``capacity`` tokens, none of them in use."""
+        """Make an empty cache for at most ``rows`` rows of ``capacity`` tokens."""
         return KeyValueCache(self._states, rows, capacity)
 
     def forward(self, tokens: Tensor, positions: Tensor, batch: PackedBatch) -> tuple[Tensor, LayerStates]:
         """Run a forward pass over packed tokens.
 
         Args:
-            tokens: ids, row after row, (tokens,).
-            positions: positions of the tokens, (tokens,).
-            batch: the tokens' rows, and what they attend to.
+            tokens: token ids, row after row, (tokens,).
+            positions: position ids, (tokens,).
+            batch: rows of the tokens, and what they attend to.
 
         Returns:
             Hidden states of the last layer, (tokens, hidden size), and the new keys and values of each layer,
@@ -142,14 +143,16 @@ class CausalLanguageModel:
         return hidden[0], [(keys[0], values[0]) for keys, values in new.states]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Compute logits in float32 or better: (..., hidden size) to (..., vocabulary)."""
+        """Compute logits in at least float32: (..., hidden size) to (..., vocabulary)."""
         logits: Tensor = self.head(hidden)
         return logits.to(self.logit_dtype)
 
     def log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Compute the log probabilities of targets (token ids), in nats, (n,).
+        """Compute the log probabilities of tokens, in nats, (n,).
 
-        ``hidden`` are the states of the tokens before the targets, (n, hidden size).
+        Args:
+            hidden: hidden states of the tokens before them, (n, hidden size).
+            targets: token ids, (n,).
         """
         parts = []
         for states, tokens in zip(torch.split(hidden, LOGIT_ROWS), torch.split(targets, LOGIT_ROWS), strict=True):
@@ -160,12 +163,12 @@ class CausalLanguageModel:
     def extend(
         self, cache: KeyValueCache, texts: Sequence[Sequence[int]], rows: Sequence[int] | None = None
     ) -> list[Tensor]:
-        """Run the model over texts after the cached tokens of their rows, and cache the texts, too.
+        """Run the model over texts that follow the cached tokens of their rows, and cache them.
 
         Args:
             cache: cache of the earlier tokens.
             texts: token ids, at least one for each text.
-            rows: rows of the texts; None for those of the cache, in order.
+            rows: rows of the texts, or None for all rows in order.
 
         Returns:
             The hidden states of each text's tokens, (tokens, hidden size).
@@ -182,9 +185,9 @@ class CausalLanguageModel:
     def _extend_once(
         self, cache: KeyValueCache, texts: Sequence[Sequence[int]], rows: Sequence[int]
     ) -> Sequence[Tensor]:
-        """Do the same as :meth:`extend` in one forward pass."""
+        """Extend a cache as :meth:`extend` does, in one forward pass."""
         counts, starts = [len(text) for text in texts], [cache.lengths[row] for row in rows]
-        all_rows = rows == list(range(len(cache.lengths)))  # Then nothing is copied.
+        all_rows = rows == list(range(len(cache.lengths)))  # then nothing is copied
         batch = self.packed_batch(counts, [[start] for start in starts], cache, None if all_rows else rows)
         slots = [slot for start, count in zip(starts, counts, strict=True) for slot in range(start, start + count)]
         hidden, new = self.forward(self.tensor(flat(texts)), self.tensor(slots), batch)
@@ -194,16 +197,16 @@ class CausalLanguageModel:
         return torch.split(hidden, counts)
 
     def prefill(self, prompts: Sequence[tuple[int, ...]], known: Prompts, room: int = 1) -> KeyValueCache:
-        """Make a cache with a row for each prompt; the model runs once over each different unknown one.
+        """Make a cache with a row for each prompt, running the model once over each new prompt.
 
         Args:
             prompts: token ids, perhaps empty.
-            known: prompts of earlier calls; the new ones are added.
-            room: number of slots behind the longest prompt.
+            known: caches of earlier prompts. The new ones are added.
+            room: free slots after the longest prompt.
         """
         cache = self.new_cache(len(prompts), max(map(len, prompts)) + room)
         cache.lengths = [0] * len(prompts)
-        rows: dict[tuple[int, ...], int] = {}  # The first row of each new prompt.
+        rows: dict[tuple[int, ...], int] = {}  # first row of each new prompt
         for row, prompt in enumerate(prompts):
             if prompt and (states := known.get(prompt)):
                 cache.set_row(row, states, 0)
@@ -228,16 +231,16 @@ class CausalLanguageModel:
         branches: Sequence[Sequence[int]] | None = None,
         dtype: torch.dtype | None = None,
     ) -> PackedBatch:
-        """Let packed tokens attend to themselves, to cached tokens, and to tokens before them in the same pass.
+        """Mask packed tokens: each attends to cached tokens, to earlier tokens of the pass, and to itself.
 
         Args:
-            counts: number of tokens of each row.
-            past: number of visible cached tokens, for each row and token, or one number for all tokens of a row.
+            counts: tokens of each row.
+            past: visible cached tokens, for each row and token, or one number for all tokens of a row.
             cache: cache of the earlier tokens.
-            rows: rows of the cache; None for all, in order.
-            branches: a number for each row and token, which sees tokens of the same branch and of branch 0. None
-                if there is one branch.
-            dtype: number type of the mask; None for the model's.
+            rows: rows of the cache, or None for all in order.
+            branches: branch of each row and token, which sees tokens of its branch and of branch 0, or None for a
+                single branch.
+            dtype: number type of the mask, or None for the model's.
         """
         longest, slots = max(counts), max(map(max, past))
         cached = torch.arange(slots, device=self.device) < self.padded_tensor(past, 0)[:, :, None]
@@ -252,12 +255,12 @@ class CausalLanguageModel:
         mask.masked_fill_(hidden, torch.finfo(dtype).min)
         return PackedBatch(counts, mask[:, None], cache, None if rows is None else self.tensor(rows), slots)
 
-    def tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
+    def tensor(self, values: Sequence[object], dtype: torch.dtype | None = None) -> Tensor:
         """Make a tensor on the model's device from (nested) lists of numbers."""
         return torch.tensor(values, dtype=dtype, device=self.device)
 
     def padded_tensor(self, rows: Sequence[Sequence[T]], filler: T, dtype: torch.dtype | None = None) -> Tensor:
-        """Make a tensor on the model's device from lists, filled up to the length of the longest."""
+        """Make a tensor on the model's device from lists, padded to the length of the longest."""
         longest = max(map(len, rows))
         return self.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], dtype)
 
@@ -268,7 +271,7 @@ def flat(lists: Sequence[Sequence[T]]) -> list[T]:
 
 
 def _passes(texts: Sequence[Sequence[int]], most: int) -> Iterator[list[tuple[int, slice]]]:
-    """Yield the chunks (index of a text, slice of tokens) of each forward pass: ``most`` tokens or one chunk."""
+    """Yield the chunks (index of a text, slice of its tokens) of each pass, of ``most`` tokens or a single one."""
     for start in range(0, max(map(len, texts)), CHUNK_TOKENS):
         chunks: list[tuple[int, slice]] = []
         room = most

@@ -1,4 +1,4 @@
-"""Encode and decode pieces of a text, and tell which tokens of the vocabulary an infill may hold."""
+"""Encode and decode parts of a text, and tell which tokens of the vocabulary an infill may contain."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,11 +12,11 @@ from mars_score.text import as_prose
 
 LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _ANCHOR = "\n"
-_REPLACEMENT = "\ufffd"  # The decoded text of bytes that are not a whole character.
+_REPLACEMENT = "\ufffd"  # what bytes that are not a whole character decode to
 
 
 def has_line_break(text: str) -> bool:
-    """Tell whether ``text`` holds a character at which ``str.splitlines`` splits."""
+    """Tell whether ``text`` contains a character at which ``str.splitlines`` splits."""
     return not LINE_BREAKS.isdisjoint(text)
 
 
@@ -25,8 +25,8 @@ def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole_chara
 
     Args:
         first: whether the token is the first of its infill.
-        begins_word: whether the masked text begins with white space, and so must its infill.
-        line_breaks: whether the infill may hold line breaks.
+        begins_word: whether the masked text begins with white space. Its infill must then, too.
+        line_breaks: whether the infill may contain line breaks.
         whole_characters: whether the token must decode to whole characters by itself.
     """
     opening = 0 if not first else 1 if begins_word else 2
@@ -34,10 +34,10 @@ def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole_chara
 
 
 class TextCodec:
-    """Encodes and decodes pieces of a text as parts of a longer one.
+    """Encodes and decodes parts of a longer text.
 
-    If the tokenizer adds a space before every text (SentencePiece), a line break is put before a piece, and the
-    tokens of the line break are dropped.
+    If the tokenizer adds a space before every text (SentencePiece), the part is encoded after a line break, whose
+    tokens are then dropped.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -47,30 +47,30 @@ class TextCodec:
         self._anchor_text = self._decode(self._anchor)
 
     def _encode(self, text: str) -> list[int]:
-        # With split_special_tokens "<|endoftext|>" in a user's text is text.
+        # With split_special_tokens, "<|endoftext|>" in a user's text is plain text.
         encoding = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return list(encoding["input_ids"])
 
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)) if len(ids) else ""
 
-    def encode(self, piece: str) -> list[int]:
-        """Return the token ids of a piece with its leading white space, without special tokens."""
+    def encode(self, part: str) -> list[int]:
+        """Return the token ids of a part with its leading white space, without special tokens."""
         if not self._anchor:
-            return self._encode(piece)
-        ids = self._encode(_ANCHOR + piece)
-        return ids[len(self._anchor) :] if ids[: len(self._anchor)] == self._anchor else self._encode(piece)
+            return self._encode(part)
+        ids = self._encode(_ANCHOR + part)
+        return ids[len(self._anchor) :] if ids[: len(self._anchor)] == self._anchor else self._encode(part)
 
     def encode_context(self, context: str) -> list[int]:
-        """Return the token ids of a context with its passages as paragraphs; none if it is blank."""
+        """Return the token ids of a context, with its passages as paragraphs, or [] if it is blank."""
         return self.encode(as_prose(context.strip())) if context.strip() else []
 
     def prompt(self, context: Sequence[int]) -> list[int]:
-        """Put begin-of-text before a context's token ids if there are none or the tokenizer does so."""
+        """Prepend the begin-of-text token if the tokenizer does so or the context is empty."""
         return [self.begin, *context] if self.adds_begin or not context else list(context)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids with its leading white space, spaces not cleaned up."""
+        """Return the text of token ids with its leading white space."""
         return self._decode([*self._anchor, *ids])[len(self._anchor_text) :]
 
     @cached_property
@@ -95,7 +95,7 @@ class TextCodec:
         return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
 
     def whole_prefixes(self, ids: Sequence[int]) -> list[bool]:
-        """Tell whether the first 1, 2, ... of these tokens decode to whole characters."""
+        """Tell for 1, 2, ... whether that many first tokens decode to whole characters."""
         if all(_REPLACEMENT not in self._texts[token] for token in ids):
             return [True] * len(ids)
         return [_REPLACEMENT not in self.decode(ids[:count]) for count in range(1, len(ids) + 1)]
@@ -108,7 +108,7 @@ class TextCodec:
         return [text[len(self._anchor_text) :] for text in decoded]
 
     def allowed_tokens(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Tell which tokens an infill may hold, (12, vocabulary), with a row for each :func:`token_kind`.
+        """Tell which tokens an infill may contain, (12, vocabulary), with a row for each :func:`token_kind`.
 
         Special tokens and ids beyond the tokenizer's are never allowed.
         """

@@ -1,4 +1,4 @@
-"""Sentence encoders (section 2.3): vectors of texts and of their tokens, from any SentenceTransformer."""
+"""Encode texts and their tokens as vectors with any SentenceTransformer (section 2.3)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from numpy.typing import NDArray
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
-# Token vectors are means over the last layer and the layer at this share of the depth, which was chosen on the
-# development sets (research/forms.md).
+# Token vectors average the last layer and the one at this share of the depth (chosen in research/forms.md).
 MIDDLE = 2 / 3
-RARE_LETTER = "\U00010380"  # A Ugaritic letter; only tokenizers that can write any text, by bytes, know it.
-Floats = NDArray[np.floating[Any]]
-# Number type, truncated, unknown, dimensions, and number and dimensions of token vectors (-1 if there are none).
+RARE_LETTER = "\U00010380"  # a Ugaritic letter, which only byte-level tokenizers can encode
+Floats = NDArray[np.floating]
+# Number type, truncated, unknown, dimensions, and number (-1: none) and dimensions of token vectors.
 _HEADER = struct.Struct("<c?fiii")
-# The types in which a sentence vector and token vectors are kept, by number type.
-_TYPES: dict[bytes, tuple[str, str]] = {b"f": ("<f4", "<f2"), b"d": ("<f8", "<f8")}
+_TYPES = {b"f": ("<f4", "<f2"), b"d": ("<f8", "<f8")}  # types of the stored sentence and token vectors
 
 
 class Encoding(NamedTuple):
     """An encoder's output for a text.
 
     Attributes:
-        vector: vector of the text, (dimensions,), of length 1; zeros if all tokens are unknown.
-        tokens: unit vectors of the tokens, (tokens, dimensions), means over two layers; None if not requested.
-            Special tokens and the encoder's prompt are left out; unknown tokens have vectors of zeros. They are
-            rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
-        truncated: whether only the beginning of the text fits into the encoder's window.
+        vector: unit vector of the text, (dimensions,), or zeros if all tokens are unknown.
+        tokens: unit vectors of the tokens, (tokens, dimensions), or None if not requested. They exclude special
+            tokens and the encoder's prompt, and are zeros for unknown tokens. They are rounded to float16, which
+            changes a score by at most 1e-5, unless the encoder is in float64.
+        truncated: whether the encoder read only the beginning of the text.
         unknown: share of unknown tokens in the encoded part, in [0, 1].
     """
 
@@ -45,7 +43,7 @@ class Encoding(NamedTuple):
     unknown: float
 
     def to_bytes(self) -> bytes:
-        """Serialise the encoding for the cache, without rounding."""
+        """Serialise the encoding for the store, without rounding."""
         kind = b"d" if self.vector.dtype == np.float64 else b"f"
         shape = (-1, 0) if self.tokens is None else self.tokens.shape
         vectors = [self.vector] if self.tokens is None else [self.vector, self.tokens]
@@ -54,7 +52,7 @@ class Encoding(NamedTuple):
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> Encoding:
-        """Read the output of :meth:`to_bytes` into aligned memory, else products differ in their last bits."""
+        """Read the output of :meth:`to_bytes`, copied into aligned memory to keep products bitwise equal."""
         kind, truncated, unknown, size, count, width = _HEADER.unpack_from(stored)
         vector_type, token_type = map(np.dtype, _TYPES[kind])
         vector = np.frombuffer(stored, vector_type, size, _HEADER.size).copy()
@@ -72,7 +70,7 @@ class SentenceEncoder:
 
     Args:
         model: a ``SentenceTransformer``.
-        batch_size: the largest batch; None for 32.
+        batch_size: maximum texts per batch, or None for 32.
     """
 
     def __init__(self, model: Any, batch_size: int | None = None) -> None:
@@ -83,8 +81,8 @@ class SentenceEncoder:
         layers = _layers_of(network)
         self._middle_layer = layers[round(MIDDLE * len(layers)) - 1] if layers else None
         limits = [getattr(model, "max_seq_length", None), network and position_limit(network)]
-        # Size of the window in tokens, with special ones; None if it is unknown.
-        self._window = min((limit for limit in limits if isinstance(limit, int)), default=None)
+        # The largest number of tokens, including special ones, or None if it is unknown.
+        self._max_tokens = min((limit for limit in limits if isinstance(limit, int)), default=None)
         tokenizer = getattr(model, "tokenizer", None)
         has_special = callable(tokenizer) and hasattr(tokenizer, "num_special_tokens_to_add")
         self._tokenizer: Any = tokenizer if has_special else None
@@ -102,11 +100,11 @@ class SentenceEncoder:
         self._special_tokens = special.index(0), special[::-1].index(0)
         self._prompt_ids, rare = self._token_ids([self._prompt, RARE_LETTER])
         unknown = getattr(self._tokenizer, "unk_token_id", None)
-        # Byte-level tokenizers may have such a token, but they never use it.
+        # Byte-level tokenizers may have an unknown token but never use it.
         self._unknown_token = unknown if unknown in rare else None
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> Iterator[tuple[str, Encoding]]:
-        """Yield texts with their encodings, the longest texts first; with vectors of tokens if ``tokens``.
+        """Yield texts with their encodings, longest first, with token vectors if ``tokens``.
 
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
@@ -126,10 +124,11 @@ class SentenceEncoder:
 
     @contextmanager
     def _adjusted(self, tokens: bool) -> Iterator[None]:
-        """Limit the model's window to its positions; with ``tokens``, add the middle layer's states to outputs."""
-        window = getattr(self.model, "max_seq_length", None)
-        hooks: list[Any] = []
-        states: list[Any] = []
+        """Limit texts to the model's positions, and with ``tokens`` add the middle layer's states to outputs."""
+        max_tokens = getattr(self.model, "max_seq_length", None)
+        is_limited = self._max_tokens not in (None, max_tokens)
+        hooks: list[torch.utils.hooks.RemovableHandle] = []
+        states: list[torch.Tensor] = []
         if tokens and self._transformer is not None and self._middle_layer is not None:
             hooks = [
                 self._middle_layer.register_forward_hook(
@@ -142,16 +141,16 @@ class SentenceEncoder:
                 ),
             ]
         try:
-            if self._window not in (None, window):  # The model's tokenizer does not know the positions.
-                self.model.max_seq_length = self._window
+            if is_limited:
+                self.model.max_seq_length = self._max_tokens
             yield
         finally:
-            if self._window not in (None, window):
-                self.model.max_seq_length = window
+            if is_limited:
+                self.model.max_seq_length = max_tokens
             for hook in hooks:
                 hook.remove()
 
-    def _token_vectors(self, output: dict[str, Any]) -> Floats:
+    def _token_vectors(self, output: dict[str, torch.Tensor]) -> Floats:
         if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
             raise ModelUnavailableError(
                 f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
@@ -169,17 +168,17 @@ class SentenceEncoder:
     def _text_tokens(self, ids: Sequence[int]) -> slice:
         """Return the slice of the encoded tokens without special tokens and the prompt."""
         before, after = self._special_tokens
-        # The prompt's last token may have merged with the text's first token, which belongs to the text.
+        # If the prompt's last token has merged with the text's first one, the merged token belongs to the text.
         pairs = zip(ids[before:], self._prompt_ids, strict=False)
         before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return slice(before, len(ids) - after)
 
     def offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Return the character spans of each text's tokens that have vectors; none if they are unknown."""
+        """Return the character spans of each text's tokens that have vectors, or [] if they are unknown."""
         if not getattr(self._tokenizer, "is_fast", False):
             return [[] for _ in texts]
-        limit = {} if self._window is None else {"truncation": True, "max_length": self._window}
-        with exclusive(self.model):  # Calls with other options change the tokenizer.
+        limit = {} if self._max_tokens is None else {"truncation": True, "max_length": self._max_tokens}
+        with exclusive(self.model):  # Truncation changes the tokenizer.
             encoded = self._tokenizer(
                 [self._prompt + text for text in texts], return_offsets_mapping=True, **limit
             )
@@ -197,32 +196,30 @@ class SentenceEncoder:
         """Return for each text whether it is truncated, and the share of unknown tokens in its encoded part."""
         if self._tokenizer is None:
             return [(False, 0.0)] * len(texts)
-        room = None
-        if self._window is not None:
-            room = self._window - self._tokenizer.num_special_tokens_to_add() - len(self._prompt_ids)
+        most = None
+        if self._max_tokens is not None:
+            most = self._max_tokens - self._tokenizer.num_special_tokens_to_add() - len(self._prompt_ids)
         coverage = []
         for ids in self._token_ids(texts):
-            kept = ids[:room]
+            kept = ids[:most]
             unknown = sum(token == self._unknown_token for token in kept)
             coverage.append((len(kept) < len(ids), unknown / max(1, len(kept))))
         return coverage
 
 
 def _layers_of(network: Any) -> Any:
-    """Return a transformer's list of layers; None if no ModuleList has ``num_hidden_layers`` entries."""
+    """Return a transformer's list of layers, or None if no ModuleList has ``num_hidden_layers`` entries."""
     count = getattr(getattr(network, "config", None), "num_hidden_layers", 0)
     lists = (module for module in network.modules() if isinstance(module, torch.nn.ModuleList)) if count else ()
     return next((layers for layers in lists if len(layers) == count), None)
 
 
 def _to_numpy(values: torch.Tensor) -> Floats:
-    """Move a tensor to the CPU, half precision as float32."""
-    array: Floats = values.to(torch.promote_types(values.dtype, torch.float32)).cpu().numpy()
-    return array
+    """Return a tensor as an array, half precision as float32."""
+    return np.asarray(values.to(torch.promote_types(values.dtype, torch.float32)).cpu())
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Scale vectors to length 1, except vectors of zeros."""
+    """Scale vectors to length 1, except zero vectors."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    unit: Floats = vectors / np.where(lengths == 0, 1.0, lengths).astype(vectors.dtype)
-    return unit
+    return np.asarray(vectors / np.where(lengths == 0, 1.0, lengths).astype(vectors.dtype))

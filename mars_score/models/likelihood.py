@@ -1,7 +1,7 @@
-"""Compute the log probability of a text given its context by a causal language model, in nats per token.
+"""Compute log probabilities of texts given their contexts with a causal language model, in nats per token.
 
-Texts after the same prompt are packed into one row: the model runs over the prompt once, and each text attends to
-the prompt and to itself. Rows of several prompts make a batch, by their number of tokens.
+The texts of a prompt are packed into one row. The model encodes the prompt once, and each text attends to the
+prompt and to itself. Rows of several prompts make a batch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from mars_score.models.attention import KeyValueCache
 from mars_score.models.causal_lm import CausalLanguageModel, flat
@@ -23,16 +22,15 @@ from mars_score.models.running import BatchSize, cache_bytes, exclusive, ordinar
 from mars_score.rows import LogProbability
 
 ContextAndText = tuple[str, str]
-CHUNK_SIZE = 256  # Number of pairs that are computed together, and then saved.
-MAX_TEXT_TOKENS = 1024  # Longer texts are cut, since they would take minutes.
-# Prompts of about this many tokens always share batches, since empty slots cost less than another forward pass.
-SHORT_PROMPT = 32
+CHUNK_SIZE = 256  # pairs that are computed together, and then saved
+MAX_TEXT_TOKENS = 1024  # longer texts are truncated, as they would take minutes
+SHORT_PROMPT = 32  # tokens up to which empty slots cost less than another forward pass
 
 
 class TextLogProbability(NamedTuple):
     """The log probability of a text given its context."""
 
-    mean: float  # mean over the tokens, in nats, at most 0; -inf if there are none
+    mean: float  # over the tokens, in nats, or -inf if there are none
     truncated: bool  # whether the end of the context or of the text was left out
 
 
@@ -40,16 +38,16 @@ class TextLogProbability(NamedTuple):
 class PromptedText:
     """A text after a prompt, in token ids."""
 
-    prompt: tuple[int, ...]  # all of it, or as much as fits into the window
-    prompt_length: int  # number of the prompt's tokens before the text
-    tokens: tuple[int, ...]  # tokens of the text
+    prompt: tuple[int, ...]  # as much as the model takes
+    prompt_length: int  # tokens of the prompt that come before the text
+    tokens: tuple[int, ...]  # of the text
     truncated: bool  # whether the end of the prompt or of the text is left out
 
     @classmethod
     def of(
         cls, codec: TextCodec, window: int, context: Sequence[int], text: str, max_context_tokens: int | None
     ) -> PromptedText:
-        """Put a text after the part of its context (token ids) that fits into the window."""
+        """Put a text after as much of its context (token ids) as fits into the model's window."""
         tokens = codec.encode((" " if context else "") + text.strip())
         beginning = context[:max_context_tokens]
         prompt = codec.prompt(beginning)
@@ -65,13 +63,13 @@ def in_and_out_of_context(
 ) -> Iterator[tuple[ContextAndText, LogProbability]]:
     """Yield each different (context, text) with the log probability of the text with the context and alone.
 
-    Both are at least the log probability of a uniform guess. Args are those of :func:`log_probabilities`.
+    Neither is lower than that of a uniform guess. Args are those of :func:`log_probabilities`.
     """
     least = -math.log(model.vocabulary)
     alone: dict[str, float] = {}
-    in_order = sorted(pairs)  # Pairs of the same context stand together.
-    for start in range(0, len(in_order), CHUNK_SIZE):
-        chunk = in_order[start : start + CHUNK_SIZE]
+    by_context = sorted(pairs)
+    for start in range(0, len(by_context), CHUNK_SIZE):
+        chunk = by_context[start : start + CHUNK_SIZE]
         new_texts = dict.fromkeys(("", text) for _, text in chunk if text not in alone)
         computed = dict(log_probabilities(model, [*chunk, *new_texts], max_context_tokens=max_context_tokens))
         alone.update((pair[1], max(computed[pair].mean, least)) for pair in new_texts)
@@ -89,11 +87,11 @@ def log_probabilities(
     """Yield each different (context, text) with the mean log probability of the text given the context.
 
     Args:
-        model: the language model; it keeps the contexts of earlier calls.
-        pairs: contexts with texts; a text after a blank context follows begin-of-text alone.
-        pass_tokens: most tokens of texts in a forward pass, which has at least one text; halved where memory runs
-            out. None for the device's default.
-        max_context_tokens: number of a context's first tokens to use; None for as many as fit the window.
+        model: the language model. It caches the contexts of earlier calls.
+        pairs: contexts with texts. A text with a blank context follows the begin-of-text token alone.
+        pass_tokens: maximum tokens of texts per forward pass, which has at least one text. None for the device's
+            default. It is halved when memory runs out.
+        max_context_tokens: first tokens of a context to use, or None for as many as the model takes.
     """
     encode_context = cache(model.codec.encode_context)
     pairs_of: dict[PromptedText, list[ContextAndText]] = {}
@@ -133,12 +131,12 @@ def _run(
 
 
 def _prompt_batches(lengths: dict[tuple[int, ...], int], room: int) -> Iterator[list[tuple[int, ...]]]:
-    """Yield batches of prompts that share a cache of ``room`` tokens, the longest prompts first."""
+    """Yield batches of prompts that fit into a cache of ``room`` tokens, longest first."""
     waiting = sorted(lengths, key=lengths.__getitem__, reverse=True)
     while waiting:
         longest = lengths[waiting[0]]
         count = max(1, room // longest)
-        # Each has as many slots as the longest prompt; a far shorter prompt would leave most of them empty.
+        # Each has as many slots as the longest one, so a far shorter prompt would leave most of them empty.
         prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT_PROMPT]
         yield prompts
         waiting = waiting[len(prompts) :]
@@ -146,22 +144,22 @@ def _prompt_batches(lengths: dict[tuple[int, ...], int], room: int) -> Iterator[
 
 @dataclass(frozen=True)
 class _Pack:
-    """Texts after the same prompt in one row; they attend to the prompt, but not to each other.
+    """The texts of a prompt in one row. They attend to the prompt but not to each other.
 
-    The row begins with the prompt's last token, which predicts the first token of every text. Then follows each
-    text without its last token, which predicts nothing. The earlier tokens of the prompt are cached.
+    The row begins with the prompt's last token, which predicts the first token of every text. Each text follows
+    without its last token, which predicts nothing. The earlier tokens of the prompt are cached.
     """
 
     texts: Sequence[PromptedText]
-    past: int  # number of cached tokens before the row
-    tokens: list[int]  # ids of the row
-    positions: list[int]  # position of each token of the row
-    branches: list[int]  # for each token the number of its text, from 1; 0 for the prompt's last token
-    predictors: list[int]  # for each token of each text the index in the row of the token before it
+    past: int  # cached tokens before the row
+    tokens: list[int]  # token ids of the row
+    positions: list[int]  # position id of each token of the row
+    branches: list[int]  # text of each token, counted from 1, or 0 for the prompt's last token
+    predictors: list[int]  # for each token of each text, the index in the row of the token before it
 
     @classmethod
     def of(cls, texts: Sequence[PromptedText]) -> _Pack:
-        """Lay out the row of some texts."""
+        """Lay out the row."""
         past = texts[0].prompt_length - 1
         pack = cls(texts, past, [texts[0].prompt[past]], [past], [0], [])
         for number, text in enumerate(texts, 1):
@@ -174,7 +172,7 @@ class _Pack:
 
 
 def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
-    """Pack texts of one prompt, each time at most ``most`` tokens or one longer text."""
+    """Pack the texts of one prompt, at most ``most`` tokens or one longer text into each row."""
     packs: list[list[PromptedText]] = []
     room = 0
     for text in sorted(texts, key=lambda text: (text.prompt_length, len(text.tokens))):
@@ -187,7 +185,7 @@ def _packs(texts: Sequence[PromptedText], most: int) -> list[_Pack]:
 
 
 def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
-    """Yield the packs of each forward pass, longest first: ``most`` tokens, and no more padding than tokens."""
+    """Yield the packs of each pass, longest first: at most ``most`` tokens, and no more padding than tokens."""
     batch: list[_Pack] = []
     for pack in sorted(packs, key=lambda pack: len(pack.tokens), reverse=True):
         tokens = sum(len(other.tokens) for other in [*batch, pack])
@@ -202,19 +200,14 @@ def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
 def _run_packs(
     packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache
 ) -> list[tuple[PromptedText, float]]:
-    """Return each text with its mean log probability; ``prompts`` has a row for each pack."""
-    texts = [text for pack in packs for text in pack.texts]
-    hidden = _predicting_states(packs, model, prompts)
-    values = model.log_probabilities(hidden, model.tensor(flat([text.tokens for text in texts]))).double().cpu()
-    per_text = torch.split(values, [len(text.tokens) for text in texts])
-    return [(text, float(log_p.mean())) for text, log_p in zip(texts, per_text, strict=True)]
-
-
-def _predicting_states(packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache) -> Tensor:
-    """Return the hidden state before each token of all texts, (tokens, hidden size)."""
+    """Return each text with its mean log probability, given a cache with a row for each pack."""
     lengths, past = [len(pack.tokens) for pack in packs], [[pack.past] for pack in packs]
     batch = model.packed_batch(lengths, past, prompts, branches=[pack.branches for pack in packs])
     tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), batch)
     starts = zip(accumulate(lengths, initial=0), packs, strict=False)
-    return hidden[model.tensor([start + index for start, pack in starts for index in pack.predictors])]
+    predicting = hidden[model.tensor([start + index for start, pack in starts for index in pack.predictors])]
+    texts = flat([pack.texts for pack in packs])
+    values = model.log_probabilities(predicting, model.tensor(flat([text.tokens for text in texts])))
+    per_text = torch.split(values.double().cpu(), [len(text.tokens) for text in texts])
+    return [(text, float(log_p.mean())) for text, log_p in zip(texts, per_text, strict=True)]

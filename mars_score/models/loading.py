@@ -1,4 +1,4 @@
-"""Load models by their names; a model's own code never runs."""
+"""Load models by their names, without running code that comes with a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.locks import ForkSafeLock
-from mars_score.models.locating import locate, look_up_anew
+from mars_score.models.locating import clear_lookups, locate
 from mars_score.models.packages import Difference
 from mars_score.models.running import number_type, ordinary_mode, pick_device
 from mars_score.models.sources import ReadyMade
@@ -20,34 +20,32 @@ if TYPE_CHECKING:
     from mars_score.models.running import Runtime
     from mars_score.presets import ModelSettings
 
-# Only one thread loads, so that a model is loaded once; transformers' lazy imports fail in two threads at once.
+# One thread loads at a time: a model is loaded once, and transformers' lazy imports are not thread-safe.
 loading_lock = ForkSafeLock()
-NLI_LABELS = ("contradiction", "entailment", "neutral")  # Classes of the NLI models that ship, in order.
+NLI_LABELS = ("contradiction", "entailment", "neutral")  # classes of the shipped NLI models, in order
 _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",
     "entailment_model": "AutoModelForSequenceClassification",
 }
-# Models by setting, source, number type and device; the process's scorers share them.
+# Models by setting, source, number type and device. All scorers of the process share them.
 _loaded: dict[tuple[str, ...], Any] = {}
 
 
 def free_models() -> None:
-    """Release all loaded models; a scorer that uses some keeps them until it is freed.
+    """Release all loaded models, and look up anew which files their names stand for.
 
-    Where files of models have changed, all scorers use the new ones from then on.
+    A scorer keeps the models that it uses until it is freed, or until their files have changed.
     """
     _loaded.clear()
-    look_up_anew()
+    clear_lookups()
 
 
 def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
-    """Load a model once per process.
-
-    Threads that ask at the same time wait for one load. Ready-made models are not kept.
+    """Load a model once per process, except a ready-made one.
 
     Args:
-        setting: the setting of the model: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
-        models: all models, and their number type.
+        setting: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
+        models: names of all models, and their number type.
         runtime: device, store for unpacked models, and progress reports.
 
     Returns:
@@ -55,7 +53,7 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: the language model cannot be used; the message says why.
+        UnsupportedModelError: the language model cannot be used. The message says why.
     """
     spec, dtype = getattr(models, setting), number_type(models.dtype, runtime.device)
     if isinstance(locate(spec), ReadyMade):
@@ -67,11 +65,11 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     with loading_lock:
         if key() not in _loaded:
             model = _load(setting, spec, dtype, runtime)
-            _loaded[key()] = model  # Only loading tells the revision of a model of the Hub.
+            _loaded[key()] = model  # The revision of a Hub model is known only after loading.
         return _loaded[key()]
 
 
-def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
+def _load(setting: str, spec: object, dtype: str, runtime: Runtime) -> Any:
     model = load_model(setting, spec, dtype, runtime)
     if setting == "language_model":
         from mars_score.models.causal_lm import CausalLanguageModel
@@ -80,13 +78,13 @@ def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     return model
 
 
-def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
-    """Load a model anew.
+def load_model(setting: str, spec: object, dtype: str, runtime: Runtime) -> Any:
+    """Load a model, also if it is already loaded.
 
     Args:
         setting: as for :func:`shared_model`.
-        spec: as for :func:`locate`; a ready-made model is returned as it is.
-        dtype: name of torch's number type, or ``"auto"``.
+        spec: as for :func:`locate`. A ready-made model is returned unchanged.
+        dtype: name of a torch number type, or ``"auto"``.
         runtime: device, store for unpacked models, and progress reports.
 
     Returns:
@@ -129,8 +127,8 @@ def _load_difference(
 ) -> tuple[PrefixClassifier, Any]:
     """Load a shipped NLI model and its tokenizer from the encoder in ``folder``.
 
-    ``research/entailment/train.py`` writes the files: norms and heads, and two thin matrices for each linear
-    layer, whose product is added to the weight (Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9).
+    ``research/entailment/train.py`` writes the file: norms, heads, and for each linear layer a low-rank update
+    (LoRA, Hu et al. 2022, https://openreview.net/forum?id=nZeVKeeFYf9).
     """
     import torch
     from safetensors.torch import load_file
@@ -140,7 +138,7 @@ def _load_difference(
     from mars_score.models.nli import PrefixClassifier
 
     verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # Else transformers reports the missing pooler.
+    logging.set_verbosity_error()  # hides the report of the missing pooler
     try:
         encoder = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
     finally:
@@ -174,8 +172,8 @@ def no_bars() -> Iterator[None]:
 
 
 @contextmanager
-def _loading(spec: Any) -> Iterator[None]:
-    """Leave the torch modes of the caller, hide progress bars, and raise ModelUnavailableError alone."""
+def _loading(spec: object) -> Iterator[None]:
+    """Leave the caller's torch modes, hide progress bars, and turn loading errors into ModelUnavailableError."""
     try:
         with no_bars(), ordinary_mode():
             yield

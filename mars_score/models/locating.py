@@ -1,4 +1,4 @@
-"""Find the source of a model by its name. Only :func:`locate` interprets names; no model is loaded here."""
+"""Find the source of a model by its name, without loading it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import os
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from mars_score.models.packages import find_known
 from mars_score.models.sources import Folder, HubModel, ReadyMade, Source
 
-_commits: dict[tuple[str, str | None], str] = {}  # of models of the Hub, by name and revision
+_commits: dict[tuple[str, str | None], str] = {}  # of Hub models, by name and revision
 
 
-def locate(spec: Any) -> Source:
+def locate(spec: object) -> Source:
     """Return the source of a Hub id, a folder, a known name, a ready-made model or None.
 
-    The files of a folder, and the commit of a model of the Hub, are looked up once per process.
+    The files of a folder and the commit of a Hub model are looked up once per process.
     """
     if spec is None:
         return ReadyMade("none", "")
@@ -36,15 +35,15 @@ def locate(spec: Any) -> Source:
     return HubModel(name, _commit_here(name, asked or None), asked or None)
 
 
-def look_up_anew() -> None:
-    """Look up again which files the names of folders and of models of the Hub stand for."""
+def clear_lookups() -> None:
+    """Forget which files the names of folders and Hub models stand for."""
     _hash_folder.cache_clear()
     _commits.clear()
 
 
 @cache
 def _hash_folder(folder: Path) -> str:
-    """Hash the names and contents of a folder's files, except hidden ones such as git's."""
+    """Hash the names and contents of a folder's files, except hidden ones."""
     paths = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -58,13 +57,13 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _commit_here(name: str, revision: str | None) -> str | None:
-    """Return the commit of this machine's copy of a Hub model, if there is one."""
+    """Return the commit of the cached copy of a Hub model, if there is one."""
     if commit := _commits.get((name, revision)):
         return commit
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    # sentence-transformers adds its name to names without an owner, and can have another cache.
+    # sentence-transformers adds its name to names without an owner, and can use another cache.
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     folders = (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None)
     with contextlib.suppress(HFValidationError):  # Loading raises a clear error.

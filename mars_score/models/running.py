@@ -1,8 +1,7 @@
 """Run models on a device, in one thread at a time, outside the caller's torch modes, in batches that fit.
 
-Importing this module is light: torch is imported by the functions that need it. A process that is forked after
-scoring computes with one thread, since OpenMP's threads are not forked and torch would wait for them for ever. It
-cannot use a model on a GPU at all; use "spawn" for that.
+torch is imported late, so importing this module is fast. A process that is forked after scoring computes with one
+thread, as OpenMP's threads are not forked and torch would wait for them for ever. Such a process cannot use a GPU.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Memory for cached keys and values: a fixed size on a CPU, a share of the free memory on a GPU. Planning needs
-# about as much again as the cache.
+# Memory for cached keys and values. Planning needs about as much again.
 CPU_CACHE_BYTES = 2**30
-FREE_SHARE = 0.3
+GPU_CACHE_SHARE = 0.3  # of the free memory
 
 
 # Runtime and devices
@@ -38,15 +36,22 @@ FREE_SHARE = 0.3
 
 @dataclass(frozen=True)
 class Runtime:
-    """Options that all parts of a scorer share besides its settings; batch sizes are positive integers."""
+    """Options that all parts of a scorer share besides its settings.
 
-    # Most jobs or texts per forward pass of the language model; None to choose by device and free memory.
+    Attributes:
+        batch_size: maximum jobs or texts per forward pass of the language model, at least 1, or None to choose by
+            device and free memory.
+        encoder_batch_size: maximum texts per forward pass of the encoder and the NLI model, at least 1, or None
+            for their defaults.
+        device: device of the models, or None for CUDA if it is available, else the CPU.
+        store: keeps outputs of models. Its folder also holds unpacked models.
+        progress: called as ``progress(stage, done, total)``, first with 0 done. None for no reports.
+    """
+
     batch_size: int | None = None
-    encoder_batch_size: int | None = None  # most texts per forward pass of the sentence encoder; None for 32
-    device: str | None = None  # device of the models; None for CUDA if it is available, else the CPU
-    # Saves results; its folder also holds converted models.
+    encoder_batch_size: int | None = None
+    device: str | None = None
     store: ResultStore = field(default_factory=lambda: ResultStore(None))
-    # Called as ``progress(stage, done, total)``, first with 0 done; None for no reports.
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -61,7 +66,7 @@ class Runtime:
     def reported(
         self, stage: str, compute: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T]
     ) -> Iterator[R]:
-        """Yield the results of ``compute``; report progress before the first and after the use of each."""
+        """Yield the results of ``compute``, and report progress before the first and after the use of each."""
         self.report(stage, 0, len(items))
         for done, result in enumerate(compute(items), 1):
             yield result
@@ -109,12 +114,12 @@ def check_device(device: str | None) -> None:
 
 @cache
 def number_type(dtype: str, device: str | None) -> str:
-    """Return the name of torch's number type; ``"auto"`` is the type that is fast on a device.
+    """Return the name of a torch number type. ``"auto"`` stands for the one that is fast on a device.
 
     That is bfloat16 on a GPU or CPU that multiplies it (AMX, AVX-512 BF16), else float32.
 
     Args:
-        dtype: ``"auto"``, or a name, which is returned.
+        dtype: ``"auto"``, or a name, which is returned unchanged.
         device: as for :func:`pick_device`.
 
     Raises:
@@ -128,18 +133,18 @@ def number_type(dtype: str, device: str | None) -> str:
     if kind == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     elif kind == "cpu":
-        able: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # Older versions lack it.
-        fast = bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+        able: Mapping[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # Older versions lack it.
+        fast = able.get("amx_bf16", False) or able.get("avx512_bf16", False)
     return "bfloat16" if fast else "float32"
 
 
 def position_limit(model: Any) -> int | None:
-    """Return the largest number of tokens, special ones included; None if the model has no limit.
+    """Return the largest number of tokens, including special ones, or None if the model has no limit.
 
-    RoBERTa and similar models count positions from the padding token's id on, so the first ones are never used.
+    RoBERTa and similar models count positions from the padding token's id on, so they never use the first ones.
     """
     positions = getattr(model.config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions < 1:  # Positions are relative.
+    if not isinstance(positions, int) or positions < 1:  # relative positions
         return None
     tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
     paddings = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
@@ -151,7 +156,7 @@ def position_limit(model: Any) -> int | None:
 
 @contextmanager
 def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
-    """Leave ``inference_mode``, whose weights have no gradients, and autocast, which changes numbers."""
+    """Leave ``inference_mode``, whose tensors have no gradients, and autocast, which changes numbers."""
     import torch
 
     with ExitStack() as modes:
@@ -163,27 +168,26 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
         yield
 
 
-_locks: WeakKeyDictionary[Any, ForkSafeLock] = WeakKeyDictionary()  # A lock for each model in use.
+_locks: WeakKeyDictionary[object, ForkSafeLock] = WeakKeyDictionary()  # a lock for each model in use
 _locks_lock = ForkSafeLock()
 
 
-def _after_fork() -> None:
-    """Compute with one thread."""
+def _use_one_thread() -> None:
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_use_one_thread)
 
 
 @contextmanager
-def exclusive(model: Any) -> Iterator[None]:
-    """Keep a model for this thread, without dropout; re-entrant. Its modules' modes are restored afterwards.
+def exclusive(model: object) -> Iterator[None]:
+    """Keep a model for this thread and in evaluation mode. Its modules' modes are restored afterwards.
 
-    A generator enters this and :func:`ordinary_mode` for each batch, and yields outside of both. So values are
-    saved and reported in the caller's modes, other threads may run the model meanwhile, and a generator that is
-    not exhausted, as after Ctrl-C, leaves nothing to be undone.
+    A thread may enter this again. A generator must yield outside of this and of :func:`ordinary_mode`: values are
+    then used in the caller's modes, other threads can run the model meanwhile, and a generator that is not
+    exhausted leaves nothing to undo.
     """
     import torch
 
@@ -192,9 +196,9 @@ def exclusive(model: Any) -> Iterator[None]:
     with lock:
         modules = model.modules() if isinstance(model, torch.nn.Module) else ()
         training = [module for module in modules if module.training]
-        if training:
-            model.eval()
         try:
+            for module in training:
+                module.training = False
             yield
         finally:
             for module in training:
@@ -202,20 +206,20 @@ def exclusive(model: Any) -> Iterator[None]:
 
 
 def set_passive_omp_wait() -> None:
-    """Let OpenMP's threads sleep while they wait, rather than spin at other processes' expense.
+    """Let OpenMP's threads sleep while they wait, instead of slowing other processes down.
 
-    Call this only in a process that MARS started, before torch is imported.
+    Call this before torch is imported, and only in a process that MARS started.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-_limiting_blas = ForkSafeLock()
+_blas_lock = ForkSafeLock()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let NumPy multiply in one thread; a row's matrices are so small that more threads would only wait."""
-    with _limiting_blas, _blas().limit(limits=1):
+    """Let NumPy multiply in one thread. A row's matrices are too small for more."""
+    with _blas_lock, _blas().limit(limits=1):
         yield
 
 
@@ -230,13 +234,13 @@ def _blas() -> Any:
 
 
 def cache_bytes(device: torch.device) -> int:
-    """Return the largest size in bytes of a batch's cached keys and values."""
+    """Return the maximum size in bytes of a batch's cached keys and values."""
     import torch
 
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(FREE_SHARE * (free + unused))
+        return int(GPU_CACHE_SHARE * (free + unused))
     return CPU_CACHE_BYTES
 
 
@@ -244,19 +248,19 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether memory ran out, in Python or in torch."""
     import torch
 
-    # torch has no exception class for this on the CPU.
+    # On the CPU torch raises a plain RuntimeError.
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 @dataclass
 class BatchSize:
-    """The largest number of items that are processed together; halved for good where memory runs out."""
+    """The maximum number of items that are processed together. It is halved for good when memory runs out."""
 
     size: int
 
     @contextmanager
     def attempt(self, most: int) -> Iterator[int]:
-        """Yield a size, at most ``most``; if memory runs out in the block, halve the size and leave the block."""
+        """Yield a size of at most ``most``. Where memory runs out in the block, halve the size and leave it."""
         size = min(self.size, most)
         try:
             yield size
@@ -268,7 +272,7 @@ class BatchSize:
     def map(
         self, work: Callable[[list[T]], Sequence[R]], items: Iterable[T], length: Callable[[T], int]
     ) -> Iterator[tuple[T, R]]:
-        """Yield each item with its result, the longest first; ``work`` gets batches of items of similar length."""
+        """Yield each item with its result, longest first. ``work`` gets batches of items of similar length."""
         waiting = sorted(items, key=length, reverse=True)
         while waiting:
             with self.attempt(len(waiting)) as size:

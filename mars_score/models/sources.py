@@ -1,17 +1,18 @@
-"""Where a model comes from: an object, a folder or the Hub; :mod:`mars_score.models.packages` has packages."""
+"""Where a model comes from: an object, a folder or the Hub. For packages see :mod:`mars_score.models.packages`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mars_score.errors import ModelUnavailableError
 
 if TYPE_CHECKING:
     from mars_score.models.running import Runtime
 
-_HUB_SECONDS = 5.0  # Longest wait for an answer of the Hub.
+_HUB_SECONDS = 5.0  # longest wait for an answer of the Hub
+LoadOptions = dict[str, str | bool]  # keyword arguments of from_pretrained
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Source:
 
     Attributes:
         name: Hub id, package, name of a shipped NLI model, ``"folder"``, the class of an object, or ``"none"``.
-        revision: commit, version, or hash of the files; ``""`` if there is no model. It is None (unknown) for an
-            object and for a Hub model that was never downloaded; their outputs are not stored.
+        revision: commit, version, or hash of the files, or ``""`` if there is no model. It is None (unknown) for
+            an object and for a Hub model that was never downloaded. Their outputs are not stored.
     """
 
     name: str
@@ -31,28 +32,25 @@ class Source:
         return self.name if self.revision == "" else f"{self.name}@{self.revision or 'unknown'}"
 
     def matches(self, text: str) -> bool:
-        """Compare with the text of a source; if the revision is unknown, only the name counts."""
+        """Compare with the text of a source. If the revision is unknown, only the name counts."""
         return text == str(self) if self.revision is not None else text.startswith(f"{self.name}@")
 
     def is_here(self, store: Path | None) -> bool:
-        """Tell whether the model's files are on this machine, perhaps in the folder of the store."""
+        """Tell whether the model's files are on this machine, possibly in the store."""
         return True
 
     @property
     def install(self) -> str:
-        """The command that installs a missing model, or the place from which it is fetched."""
+        """The command that installs a missing model, or where it is fetched from."""
         return ""
 
-    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+    def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
         """Return the arguments of ``from_pretrained``: a folder or Hub id, and keyword arguments.
 
         A packed model is unpacked first, once per store, or without a store once per process.
 
-        Args:
-            runtime: store, and progress reports.
-
         Raises:
-            ModelUnavailableError: the files are missing or damaged; the message names the remedy.
+            ModelUnavailableError: the files are missing or damaged. The message names the remedy.
         """
         raise TypeError(f"{self.name} has no files")
 
@@ -67,14 +65,14 @@ class Folder(Source):
 
     path: Path
 
-    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
+    def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
         """Return the folder."""
         return str(self.path), {}
 
 
 @dataclass(frozen=True)
 class HubModel(Source):
-    """A model of the Hub; ``asked`` is the branch, tag or commit of ``"name@revision"``."""
+    """A model of the Hub. ``asked`` is the branch, tag or commit of ``"name@revision"``."""
 
     asked: str | None
 
@@ -84,18 +82,18 @@ class HubModel(Source):
 
     @property
     def install(self) -> str:
-        """The place from which the model is fetched."""
+        """Where the model is fetched from."""
         return "fetched from the Hub at its first use"
 
-    def arguments(self, runtime: Runtime) -> tuple[str, dict[str, Any]]:
-        """Return the id, and the commit of the copy on this machine.
+    def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
+        """Return the Hub id, and the commit of the copy on this machine.
 
-        Without a connection the copy is loaded offline, since transformers would try the Hub for nearly a minute.
+        Without a connection the copy is loaded offline, as transformers would retry the Hub for nearly a minute.
         """
         from huggingface_hub import constants
 
         revision = self.revision or self.asked
-        options: dict[str, Any] = {"revision": revision} if revision else {}
+        options: LoadOptions = {"revision": revision} if revision else {}
         if not constants.is_offline_mode() and (error := hub_error()):
             if self.revision is None:
                 name = f"{self.name}@{self.asked}" if self.asked else self.name
@@ -114,6 +112,6 @@ def hub_error() -> Exception | None:
 
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
-    except Exception as error:  # The HTTP library differs between versions of huggingface_hub.
+    except Exception as error:  # Versions of huggingface_hub use different HTTP libraries.
         return error
     return None

@@ -1,4 +1,4 @@
-"""Split texts into words with part-of-speech tags by spaCy, which is imported when it is first needed."""
+"""Split texts into words and tag their parts of speech with spaCy."""
 
 import sys
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from mars_score.language import ENGLISH, blank_pipeline, find_pipeline, language
 from mars_score.locks import ForkSafeLock
 from mars_score.text import TaggedWord
 
-_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed.
-_LONGEST_RUN = 1000  # A longer run of characters without spaces is one token: spaCy's rules take quadratic time.
-_BATCH_SIZE = 64  # Number of texts that are tagged together. Tags do not depend on it.
-_loading_or_using = ForkSafeLock()  # Threads share pipelines, and spaCy does not promise that this is safe.
+_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
+_LONGEST_RUN = 1000  # A longer run without spaces becomes one token, as spaCy's rules take quadratic time.
+_BATCH_SIZE = 64  # texts that are tagged together; tags do not depend on it
+_spacy_lock = ForkSafeLock()  # Threads share pipelines, which spaCy does not declare thread-safe.
 
 
 class Tagger:
@@ -27,7 +27,7 @@ class Tagger:
 
     @cached_property
     def tags(self) -> bool:
-        """Whether a pipeline that tags words is installed; without it all tags are X or PUNCT.
+        """Whether a pipeline that tags words is installed. Without one all tags are X or PUNCT.
 
         Raises:
             PipelineMissingError: the language is English and has no pipeline.
@@ -41,21 +41,20 @@ class Tagger:
             PipelineMissingError: English has no pipeline, or spaCy needs another package for the language.
         """
         different = list(dict.fromkeys(texts))
-        with _loading_or_using:
+        with _spacy_lock:
             docs = self._pipeline().pipe(different, batch_size=_BATCH_SIZE)
             return {text: _tagged_words(doc) for text, doc in zip(different, docs, strict=True)}
 
     def words(self, texts: Iterable[str], *, lower: bool = True) -> dict[str, tuple[str, ...]]:
-        """Split each different text into the same words, lower-cased or as they are, without tagging them.
+        """Split each different text into the words of :meth:`tag`, without tags, lower-cased if ``lower``.
 
         Raises:
             PipelineMissingError: as for :meth:`tag`.
         """
         different, cased = list(dict.fromkeys(texts)), str.lower if lower else str
-        with _loading_or_using:
+        with _spacy_lock:
             docs = self._pipeline().tokenizer.pipe(different)
-            # Long texts share most words, so each different word is one string object, which saves memory.
-            return {
+            return {  # Interning saves memory, as texts share most words.
                 text: tuple(sys.intern(cased(token.text)) for token in doc if not token.is_space)
                 for text, doc in zip(different, docs, strict=True)
             }
@@ -74,18 +73,13 @@ def _tagged_words(doc: Any) -> tuple[TaggedWord, ...]:
 
 @cache
 def _load(installed: tuple[str, str] | None, code: str) -> Any:
-    """Load a pipeline, or a language's tokenizer alone, once in a process; importing spaCy takes seconds."""
-    import spacy
+    """Load a pipeline, or a language's tokenizer alone, once per process."""
+    import spacy  # takes seconds
 
     pipeline = spacy.load(installed[0], exclude=_EXCLUDED) if installed else blank_pipeline(code)
     # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
     pipeline.max_length = sys.maxsize
     if hasattr(pipeline.tokenizer, "token_match"):  # Tokenizers that split by character have none.
-        _leave_long_runs_whole(pipeline.tokenizer)
+        match = pipeline.tokenizer.token_match
+        pipeline.tokenizer.token_match = lambda run: len(run) > _LONGEST_RUN or bool(match and match(run))
     return pipeline
-
-
-def _leave_long_runs_whole(tokenizer: Any) -> None:
-    """Make a spaCy tokenizer take a run of over :data:`_LONGEST_RUN` characters for one token."""
-    token_match = tokenizer.token_match
-    tokenizer.token_match = lambda run: len(run) > _LONGEST_RUN or bool(token_match and token_match(run))

@@ -1,16 +1,15 @@
-"""Correlation of metric scores with human ratings, with intervals and tests of two metrics.
+"""Correlation of metric scores with human ratings, with confidence intervals and tests of two metrics.
 
-An item is one rated text; a group holds the items that share a context, which are not independent of each other;
-a system wrote some of the items. An undefined result is NaN with a reason, never an exception. A missing rating
-(NaN) makes a result undefined, so that callers leave out items without ratings.
+An item is one rated text. A group contains the items that share a context, which are not independent. A system
+wrote some of the items. An undefined result, also due to a missing rating (NaN), is NaN with a reason.
 
-Intervals and tests are from resamples of whole groups (Deutsch, Dror and Roth 2021, "A Statistical Analysis of
-Summarization Evaluation Metrics Using Resampling Methods"); independent items are each a group.
+Intervals and tests resample whole groups (Deutsch, Dror and Roth 2021, "A Statistical Analysis of Summarization
+Evaluation Metrics Using Resampling Methods"). An independent item is a group of its own.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -32,14 +31,10 @@ Coefficient = Literal["pearson", "spearman", "kendall"]
 Level = Literal["items", "within_groups", "systems"]
 MainLevel = Literal["items", "within_groups"]  # levels with intervals and tests
 
-_FEWEST = 3  # With fewer items a coefficient can only be +-1 (or 0).
-_ROUNDING = 1e-12  # Values that differ by less, relative to the largest, are equal.
-_COEFFICIENTS: dict[Coefficient, Any] = {
-    "pearson": stats.pearsonr,
-    "spearman": stats.spearmanr,
-    "kendall": stats.kendalltau,
-}
-# How reasons name the units of each level, and values that are all equal.
+_FEWEST = 3  # with fewer items a coefficient can only be +-1 or 0
+_ROUNDING = 1e-12  # values that differ by less, relative to the largest, are equal
+_COEFFICIENTS = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+# For the reasons: the unit of each level, and the name of its values that are all equal.
 _LEVELS: dict[Level, tuple[str, str]] = {
     "items": ("items", "all"),
     "within_groups": ("items in groups of two or more", "within every group all"),
@@ -49,7 +44,7 @@ _LEVELS: dict[Level, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A correlation coefficient from n items (at level "systems": systems), or NaN with the reason."""
+    """A correlation coefficient of n items (at level "systems": systems), or NaN with the reason."""
 
     value: float
     n: int
@@ -64,7 +59,7 @@ class Rated:
         scores: (n,).
         ratings: (n,).
         groups: index of each item's group, (n,), or of each system at level "systems".
-        group_count: number of all groups; at level "within_groups" groups of one item are not compared.
+        group_count: number of all groups, including those of one item, which level "within_groups" leaves out.
         reason: why there is no coefficient.
     """
 
@@ -76,7 +71,7 @@ class Rated:
 
     @property
     def used_groups(self) -> int:
-        """Count the groups with items that are compared."""
+        """Count the groups that are compared."""
         return len(np.unique(self.groups))
 
 
@@ -91,29 +86,27 @@ def correlation(
 ) -> Estimate:
     """Compute the correlation of a metric's scores with human ratings.
 
-    Level "items" is over all items, and level "systems" over the means of each system's items. Level
-    "within_groups" compares items only with items of their own group, so that a group that is easy for every
-    system counts neither for nor against the metric:
+    Level "items" correlates all items, and level "systems" the means of each system's items. Level
+    "within_groups" compares each item only with items of its group, so that easy groups do not matter:
 
     - Pearson: values are centred by the mean of their group, then pooled.
     - Spearman: values are replaced by their ranks within the group, as fractions (rank - 1/2) / size, centred
-      and pooled. Ranking the centred values instead would compare differences between groups again, and a
-      monotone transform of the scores would change the result.
-    - Kendall: concordant, discordant and tied pairs are counted within groups and summed, then put into the
-      formula of tau-b. A group counts by its number of pairs.
+      and pooled. Ranking centred values instead would compare items of different groups.
+    - Kendall: concordant, discordant and tied pairs are counted within groups, and their sums put into the
+      formula of tau-b.
 
     Groups of one item do not count at this level, nor in ``n``.
 
     Args:
-        scores: (items,) of the metric, larger is better.
-        ratings: (items,) by people, larger is better.
+        scores: (items,), by the metric, larger is better.
+        ratings: (items,), by people, larger is better.
         coefficient: "pearson", "spearman" or "kendall" (tau-b).
         level: see above.
-        groups: (items,) labels, strings or integers; needed at level "within_groups".
-        systems: (items,) labels, strings or integers; needed at level "systems".
+        groups: (items,), strings or integers, needed at level "within_groups".
+        systems: (items,), strings or integers, needed at level "systems".
 
     Returns:
-        The coefficient; NaN if scores or ratings are not finite or do not vary, or with fewer than 3 items.
+        The coefficient, or NaN if scores or ratings are not finite or do not vary, or with fewer than 3 items.
 
     Raises:
         ValueError: lengths differ, or labels are missing.
@@ -138,9 +131,9 @@ def at_level(
     systems: Labels | None = None,
     coefficient: Coefficient = "pearson",
 ) -> Rated:
-    """Prepare scores and ratings for a level: centred and scaled, within their groups, or as systems' means.
+    """Prepare scores and ratings for a level: centred and scaled, within their groups, or as means of systems.
 
-    Args and errors as for :func:`correlation`.
+    Args and errors are those of :func:`correlation`.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
     if x.ndim != 1 or x.shape != y.shape:
@@ -185,9 +178,9 @@ def _undefined(x: Floats, y: Floats, level: Level) -> str | None:
 
 
 def _scaled(values: Floats) -> Floats:
-    """Centre values and divide them by the largest size, so that sums neither overflow nor cancel.
+    """Centre and scale values into [-1, 1], so that sums neither overflow nor cancel.
 
-    Values that differ by rounding alone become 0.
+    Values that differ only by rounding become 0.
     """
     largest = np.abs(values).max(initial=0.0)
     if not largest:
@@ -200,30 +193,26 @@ def _scaled(values: Floats) -> Floats:
 
 
 def _means(values: Floats, systems: Codes) -> Floats:
-    """Return the mean of each system's values, (systems,); rounded, as means that are equal must be ties."""
+    """Return the mean of each system's values, (systems,), rounded so that equal means are ties."""
     return np.round(np.bincount(systems, _scaled(values)) / np.bincount(systems), 12)
 
 
 def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
-    """Centre values within groups.
-
-    For Pearson the mean of the group is subtracted. For rank coefficients values become ranks within the group, as
-    fractions of its size in (-1/2, 1/2).
-    """
+    """Subtract the mean of the group or, for rank coefficients, turn values into ranks in (-1/2, 1/2)."""
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups)
     if coefficient == "pearson":
         values = _scaled(values)
         centred = values - (np.bincount(groups, values) / sizes)[groups]
         return np.where(np.abs(centred) > _ROUNDING, centred, 0)
-    # Items are ranked by group, then by value; the items of the groups before are subtracted.
+    # Items are ranked by group, then by value. The items of earlier groups are subtracted.
     _, codes = np.unique(values, return_inverse=True)
     ranks = stats.rankdata(groups * len(values) + codes) - (np.cumsum(sizes) - sizes)[groups]
     return np.asarray((ranks - 0.5) / sizes[groups] - 0.5)
 
 
 def _pooled_kendall(items: Rated) -> float:
-    """Compute Kendall's tau-b of the pairs within groups."""
+    """Compute Kendall's tau-b over the pairs within groups."""
     agreeing = untied_scores = untied_ratings = 0.0
     for group in np.unique(items.groups):
         members = items.groups == group
@@ -241,7 +230,7 @@ class CorrelationTest:
 
     Attributes:
         difference: Pearson's r of the first metric minus that of the second, or NaN.
-        p: two-sided, or NaN.
+        p: two-sided p-value, or NaN.
         n: number of items.
         reason: why p is NaN.
     """
@@ -255,26 +244,25 @@ class CorrelationTest:
 def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: int = 0) -> Interval:
     """Compute the 95 % percentile bootstrap interval of Pearson's r from resamples of groups.
 
-    It is NaN if the correlation is NaN (at all or in more than half of the resamples), or with fewer than ten
-    groups; at level "within_groups" only groups of two or more items count.
+    It is NaN if the correlation is NaN, overall or in more than half of the resamples, or with fewer than ten
+    groups that are compared.
     """
     reason = items.reason or too_few(items.used_groups)
-    return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
+    return Interval(reason=reason) if reason else Interval.percentile(resampled_pearson(items, resamples, seed))
 
 
 def resampled_pearson(items: Rated, resamples: int = 1000, seed: int = 0) -> Floats:
-    """Return Pearson's r in resamples of groups with replacement, (resamples,), NaN where it is undefined."""
+    """Compute Pearson's r in resamples of groups with replacement, (resamples,), NaN where it is undefined."""
     return bootstrap(_pearson, _group_sums(items.scores, items), resamples=resamples, seed=seed)
 
 
 def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, seed: int = 0) -> CorrelationTest:
     """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
 
-    Both have the same ratings, groups and level. The metrics swap their standardised scores (mean 0 and deviation
-    1 over the items, which at level "within_groups" are centred by group first) in randomly chosen groups. The
-    null hypothesis is that the two metrics could be exchanged, which is a little more than that they correlate
-    equally well. With G groups p cannot fall below about 1 / 2^G. It is NaN if a correlation is NaN, or with fewer
-    than ten groups (see :func:`bootstrap_interval`).
+    Both have the same ratings, groups and level. The metrics swap their standardised scores in randomly chosen
+    groups. The null hypothesis is that the metrics are exchangeable, which is slightly stronger than equal
+    correlation. With G groups, p cannot fall below about 1 / 2^G. It is NaN if a correlation is NaN, or with fewer
+    than ten groups that are compared.
     """
     n = len(first.scores)
     for name, items in (("first", first), ("second", second)):
@@ -295,7 +283,7 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
 
 
 def _group_sums(scores: Floats, items: Rated) -> list[Floats]:
-    """Return the sums of 1, x, y, xx, xy and yy in each group, (groups,) each."""
+    """Return the sums of 1, x, y, xx, xy and yy in each group, (groups,) each, for scores x and ratings y."""
     x, y = scores, items.ratings
     columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
     return [np.bincount(items.groups, column, items.group_count).astype(np.float64) for column in columns]

@@ -25,8 +25,8 @@ from mars_score.options import read_lines
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.sentences import sentences
+from mars_score.stats.resampling import Floats
 from mars_score.text import TaggedWord, split_words
-from mars_score.training import Floats
 from mars_score.variants.paper_variant import infill
 from mars_score.variants.plus_variant import widened_tokens
 

@@ -28,7 +28,8 @@ from mars_score.models.running import ordinary_mode
 from mars_score.progress import Progress
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
-from mars_score.training import Floats, TrainingSet
+from mars_score.stats.resampling import Floats
+from mars_score.training import TrainingSet
 from research.learned_encoders.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
 from research.learned_encoders.text_heads import ALPHA, BETA, TEXT_HEADS, Segments, TextHead, read_text_head
 

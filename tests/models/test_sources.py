@@ -11,7 +11,7 @@ from huggingface_hub.errors import RevisionNotFoundError
 from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.calls import ModelCalls
-from mars_score.models.locating import locate, look_up_anew
+from mars_score.models.locating import clear_lookups, locate
 from mars_score.models.packages import KNOWN, Difference, HubCopy, Package, SplitPackages, stored_folder
 from mars_score.models.running import Runtime
 from mars_score.models.sources import Folder, HubModel
@@ -92,7 +92,7 @@ def test_all_files_of_a_folder_count_but_hidden_ones(tmp_path):
         before = locate(tmp_path)
         path.write_text("another")
         assert locate(tmp_path) == before  # looked up once
-        look_up_anew()
+        clear_lookups()
         assert (locate(tmp_path) == before) == file.startswith(".")
     assert locate(str(tmp_path)) == locate(tmp_path)
     copy = shutil.copytree(tmp_path, tmp_path / ".copy")

@@ -18,7 +18,7 @@ from mars_score.data.cleaning import without_special_tokens
 from mars_score.language import ENGLISH, PipelineMissingError
 from mars_score.models.tagger import Tagger
 from mars_score.sentences import sentences
-from mars_score.text import joined_lines, plain_words
+from mars_score.text import join_broken_words, plain_words
 from mars_score.variants.judgements.spelling import lexicon
 
 _SHAPES = str.maketrans(
@@ -201,7 +201,7 @@ def plain(text: str, kept: frozenset[str] = frozenset()) -> str:
     Returns:
         Of a longer text the first :data:`READ` characters, which are more than an NLI model reads.
     """
-    text = joined_lines(text[:READ], lexicon().is_word)
+    text = join_broken_words(text[:READ], lexicon().is_word)
     text = without_special_tokens(_BYTES.sub(_decoded, text).translate(_SHAPES))
     for name, mark in _MARKS.items():
         if name not in kept:
