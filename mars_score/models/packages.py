@@ -342,7 +342,7 @@ KNOWN: dict[str, Source] = {
         _MPNET,
         Difference("mini-nli", "ec861765cd4fadfb", _MINILM, "53aa51172d142c89", _HERE / "mini-nli.safetensors"),
         Difference(
-            "medium-nli", "0fb4ccd2830ad283", _MPNET.name, "78c0197b6159d926", _HERE / "medium-nli.safetensors"
+            "medium-nli", "fd92f39134d9a879", _MPNET.name, "78c0197b6159d926", _HERE / "medium-nli.safetensors"
         ),
     )
 }

@@ -160,14 +160,9 @@ def _said(sources: tuple[str, ...]) -> Said:
                 run = ""
     of_each = [(source, read_quantities(source)) for source in map(joined, sources)]
     quantities = tuple(quantity for _, of_source in of_each for quantity in of_source)
-    bare: set[float] = set()
-    numbers = {quantity.written for quantity in quantities}
-    for source, of_source in of_each:
-        for match in _NUMBER.finditer(source):
-            number = float(match[0].replace(",", ""))
-            numbers.add(number)
-            if not any(_overlap(match.span(), quantity) for quantity in of_source):
-                bare.add(number)
+    bare = {number for source, of_source in of_each for number in _bare_numbers(source, of_source)}
+    numbers = {float(match[0].replace(",", "")) for source in sources for match in _NUMBER.finditer(source)}
+    numbers |= {quantity.written for quantity in quantities}
     days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
     values: dict[str, list[float]] = {}
     for quantity in quantities:
@@ -188,6 +183,15 @@ def _said(sources: tuple[str, ...]) -> Said:
         frozenset(numbers),
         frozenset(bare),
     )
+
+
+def _bare_numbers(text: str, quantities: Sequence[Quantity]) -> list[float]:
+    """Return the numbers of a text that are not part of a quantity."""
+    return [
+        float(match[0].replace(",", ""))
+        for match in _NUMBER.finditer(text)
+        if not any(_overlap(match.span(), quantity) for quantity in quantities)
+    ]
 
 
 def _days(match: re.Match[str]) -> list[tuple[int, int]]:
