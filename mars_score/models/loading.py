@@ -144,7 +144,7 @@ def _load_difference(
     finally:
         logging.set_verbosity(verbosity)
     learned = {name: tensor.float() for name, tensor in load_file(source.file).items()}
-    model = PrefixClassifier(encoder, NLI_LABELS, reads_words="words.weight" in learned)
+    model = PrefixClassifier(encoder, NLI_LABELS)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             layer = name.removesuffix(".weight")

@@ -99,8 +99,6 @@ class NliModel:
             )
             logits = self.model(packed)
         probabilities = iter(self._probabilities(logits.classes))
-        if logits.words is None:
-            return [[Entailment(*next(probabilities)) for _ in group.pairs] for group in groups]
         unsupported = torch.sigmoid(logits.words.double()).tolist()
         starts = iter(packed.starts.tolist())
         entailments: list[list[Entailment]] = []
@@ -188,12 +186,12 @@ class Logits(NamedTuple):
 
     Attributes:
         classes: of each hypothesis, (hypotheses, classes).
-        words: that the premise does not support a token of a hypothesis, (sequences, tokens), or None for a model
-            without a head for words. Those of premises and padding are meaningless.
+        words: that the premise does not support a token of a hypothesis, (sequences, tokens). Those of premises
+            and padding are meaningless.
     """
 
     classes: Tensor
-    words: Tensor | None
+    words: Tensor
 
 
 def pack(
@@ -222,7 +220,7 @@ def pack(
 
 
 class PrefixClassifier(nn.Module):
-    """A BERT or MPNet encoder with heads for the class of a hypothesis and, optionally, its unsupported words.
+    """A BERT or MPNet encoder with heads for the class of a hypothesis and its unsupported words.
 
     The first token of a hypothesis gives its class. The second head gives for each token whether the premise does
     not support it (as LettuceDetect, Kovacs and Recski 2025, https://arxiv.org/abs/2502.17125).
@@ -233,17 +231,16 @@ class PrefixClassifier(nn.Module):
     Args:
         encoder: a ``BertModel`` or ``MPNetModel``.
         labels: names of the classes.
-        reads_words: whether there is a head for words.
     """
 
-    def __init__(self, encoder: Any, labels: Sequence[str], *, reads_words: bool = True) -> None:
+    def __init__(self, encoder: Any, labels: Sequence[str]) -> None:
         super().__init__()
         size = encoder.config.hidden_size
         self.encoder, self.labels = encoder, tuple(labels)
         self._is_mpnet = hasattr(encoder.encoder, "relative_attention_bias")
         self.dense = nn.Linear(size, size)
         self.classifier = nn.Linear(size, len(labels))
-        self.words = nn.Linear(size, 1) if reads_words else None
+        self.words = nn.Linear(size, 1)
 
     def forward(self, packed: Packed) -> Logits:
         """Compute the logits of the classes of each hypothesis, and of unsupported tokens."""
@@ -257,7 +254,7 @@ class PrefixClassifier(nn.Module):
             hidden = output[0] if isinstance(output, tuple) else output
         sequences, tokens = packed.starts.T
         pooled = torch.tanh(self.dense(hidden[sequences, tokens].to(self.dense.weight.dtype)))
-        words = self.words(hidden.to(self.words.weight.dtype)).squeeze(-1) if self.words else None
+        words = self.words(hidden.to(self.words.weight.dtype)).squeeze(-1)
         return Logits(self.classifier(pooled), words)
 
     def set_number_type(self, dtype: torch.dtype) -> None:

@@ -213,7 +213,6 @@ def untrained(folder: str, rank: int, frozen: int, start: Path | None = None) ->
                     setattr(module, name, LowRank(child, rank))
                 elif isinstance(child, nn.LayerNorm):
                     child.float().requires_grad_(True)
-    assert model.words is not None
     for part in (model.dense, model.classifier, model.words):
         part.requires_grad_(True)
     if start:
