@@ -28,23 +28,16 @@ MISSING = "n/a"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
+    """A table of texts."""
 
-    Attributes:
-        title: one line of text.
-        note: plain text that explains the table; may be empty.
-        columns: headings; the first column names the rows, the others are right-aligned.
-        rows: cells of each row, "n/a" for a missing value.
-    """
-
-    title: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    title: str  # one line of text
+    note: str  # plain text that explains the table; "" for none
+    columns: tuple[str, ...]  # headings; the first column names the rows, the others are right-aligned
+    rows: tuple[tuple[str, ...], ...]  # cells of each row, "n/a" for a missing value
 
 
 def showable(text: str) -> str:
-    """Replace unpaired surrogates and control characters, which files or browsers refuse, by U+FFFD."""
+    """Replace unpaired surrogates and control characters by U+FFFD, because files or browsers refuse them."""
     return _UNSHOWABLE.sub("\ufffd", without_surrogates(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -59,7 +52,7 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean of the values that are not NaN; NaN without any."""
+    """Return the mean of the values that are not NaN, or NaN if there are none."""
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
 
@@ -76,7 +69,7 @@ def table_to_markdown(table: Table) -> str:
 
 
 def line_to_markdown(text: str) -> str:
-    """Write a text as a line of Markdown, with escaped markup, that may start a paragraph."""
+    """Write a text as a line of Markdown with escaped markup. It may start a paragraph."""
     return _START.sub(r"\\", _escaped(" ".join(text.split())))
 
 
@@ -86,7 +79,7 @@ def _escaped(text: str) -> str:
 
 
 def table_to_latex(table: Table) -> str:
-    """Write a table in LaTeX, with its title as caption and its note as comments above it."""
+    """Write a table in LaTeX, with its title as caption and its note as comments above."""
     import pandas as pd
 
     rows = [[_to_latex(text) for text in row] for row in (table.columns, *table.rows)]
@@ -100,6 +93,6 @@ def table_to_latex(table: Table) -> str:
 
 
 def _to_latex(text: str) -> str:
-    """Escape a line for LaTeX, with en-dashes in ranges and differences, and minus signs before numbers."""
+    """Escape a line for LaTeX. Ranges and differences get en dashes, and negative numbers minus signs."""
     line = _RANGE.sub("\u2013", " ".join(showable(text).split()))
     return _MINUS.sub("\u2212", line).replace(" - ", " \u2013 ").translate(_LATEX)

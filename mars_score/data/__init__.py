@@ -1,1 +1,1 @@
-"""Rows of a call or a file: read, checked, and named by their place in errors."""
+"""Read the rows of a call or a file, check them, and name their place in errors."""

@@ -1,8 +1,8 @@
-"""Checks of input rows: TypeErrors and ValueErrors name the input, the row and the remedy.
+"""Check input columns. Each TypeError or ValueError names the input, the row and the remedy.
 
 A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
-column of a dataset. The functions return plain lists, tuples and strings. A text is blank if it has only white
-space and zero-width characters, and becomes "". The argument ``place`` names a row in an error.
+column of a dataset. Checked columns are plain lists. A text of white space and zero-width characters alone is
+blank and becomes "". The argument ``place`` names a row in errors.
 """
 
 import json
@@ -27,7 +27,7 @@ _NO_MIX = "To score every row by its context alone, give no references at all"
 
 
 class Context(NamedTuple):
-    """A context as one text, the task that follows from its type ("" if it is a string), and a question."""
+    """A context as one text, the task that its type implies ("" for a string), and its question."""
 
     text: str
     task: str
@@ -38,21 +38,21 @@ class Context(NamedTuple):
 
 
 def check_candidates(predictions: Texts, *, place: Place = BY_INDEX) -> list[str]:
-    """Return the candidates, one string per row, without outer white space; they may be blank."""
+    """Return one candidate per row, without outer white space. Candidates may be blank."""
     column = _column("predictions", predictions)
     return [checked_text(place.of("predictions", row), value) for row, value in enumerate(column)]
 
 
 def check_candidate_lists(predictions: Texts, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
-    """Return the candidates of each row, which is a string or a list of strings."""
+    """Return the candidates of each row, given as a string or a list of strings."""
     column = list(map(unnested, _column("predictions", predictions)))
     return _lists("predictions", column, place, if_empty="give at least one candidate or leave the row out")
 
 
 def check_references(references: Texts | None, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
-    """Return the references of each row, which is a string or a list of strings; none may be blank.
+    """Return the references of each row, given as a string or a list of strings. None may be blank.
 
-    Missing ones within a list (None, NaN, ...) are left out.
+    Missing values (None, NaN, ...) in a list are left out.
     """
     return _lists(
         "references",
@@ -65,9 +65,9 @@ def check_references(references: Texts | None, *, place: Place = BY_INDEX) -> li
 
 
 def check_samples(samples: Texts | None, rows: int = 0, *, place: Place = BY_INDEX) -> list[tuple[str, ...]]:
-    """Return the different samples of each row, which is a text, a list of texts, None, "" or an empty list.
+    """Return the distinct samples of each row, given as a text, a list of texts, None, "" or an empty list.
 
-    If ``samples`` is None, none of ``rows`` rows has any. A blank text within a list is a ValueError.
+    If ``samples`` is None, all ``rows`` rows have none. A blank text in a list is a ValueError.
     """
     if samples is None:
         return [()] * rows
@@ -81,9 +81,9 @@ def check_samples(samples: Texts | None, rows: int = 0, *, place: Place = BY_IND
 
 
 def check_tasks(tasks: Tasks | None, rows: int, *, place: Place = BY_INDEX) -> list[str]:
-    """Return the task of each row, one of :data:`mars_score.rows.TASKS`, or "" if it has none.
+    """Return the task of each row: one of :data:`mars_score.rows.TASKS`, or "" for none.
 
-    If ``tasks`` is one name or None, that is the task of all ``rows`` rows.
+    A single name or None applies to all ``rows`` rows.
     """
     if tasks is None or isinstance(tasks, str):
         tasks = [tasks] * rows
@@ -105,18 +105,21 @@ def check_contexts(
     place: Place = BY_INDEX,
     readings: Readings | None = None,
 ) -> list[Context]:
-    """Check the contexts and return them.
+    """Check the contexts and return one per row.
 
     Args:
         contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
-            "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a
-            record of fields and values. In these dicts missing values (None, NaN, ...) are left out, as Arrow
-            gives all dicts of a column the same fields. Passages and chats may be in the forms of
-            :mod:`mars_score.data.forms`. The contexts may be None without ``use_context``.
-        rows: the number of rows, in case the contexts are None.
-        use_context: if False, contexts are checked all the same, but blank ones are returned.
+            "content": ...}``; ``{"passages": [...]}``, optionally with a ``"question"``; or any other dict, a
+            record of fields and values. Missing values (None, NaN, ...) of a dict are left out, because Arrow
+            gives all dicts of a column the same fields. Passages and chats may have the forms of
+            :mod:`mars_score.data.forms`. None is allowed without ``use_context``.
+        rows: the number of rows if the contexts are None.
+        use_context: if False, contexts are checked, but blank ones are returned.
         place: names a row.
-        readings: counts what was read; None: a warning tells what was left out.
+        readings: counts what was read. If None, a warning tells what was left out.
+
+    Raises:
+        TypeError, ValueError: a bad context, named with its row.
     """
     if contexts is None:
         if use_context:
@@ -126,9 +129,11 @@ def check_contexts(
     column = _column("contexts", contexts)
     checked = [_context(place.of("contexts", row), value, counted) for row, value in enumerate(column)]
     counted.rows += len(checked)
-    for sentence in counted.warnings() if readings is None and use_context else ():
+    if not use_context:
+        return [Context("", "")] * len(checked)
+    for sentence in counted.warnings() if readings is None else ():
         warn(sentence)
-    return checked if use_context else [Context("", "")] * len(checked)
+    return checked
 
 
 def check_examples(
@@ -141,20 +146,20 @@ def check_examples(
     task: str | None = None,
     place: Place = BY_INDEX,
     readings: Readings | None = None,
-    **columns: Sequence[Any],
+    **columns: Sequence[object],
 ) -> list[Example]:
-    """Check what candidates are compared with, row by row.
+    """Check what candidates are compared with, and return one example per row.
 
     Args:
-        references: None if candidates are scored by their contexts, which then may not be blank.
+        references: None to score by contexts alone, which then may not be blank.
         contexts: as for :func:`check_contexts`.
         samples: as for :func:`check_samples`.
         tasks: as for :func:`check_tasks`.
         use_context: if False, no row has a context.
-        task: of rows that have none in ``tasks``; if None, it follows from the type of the context.
+        task: the task of rows without one in ``tasks``. If None, the type of the context implies it.
         place: names a row of a column.
         readings: as for :func:`check_contexts`.
-        columns: other columns that must be as long, by name.
+        columns: other columns of the same length, by name.
 
     Raises:
         TypeError, ValueError: bad input, named with its row.
@@ -166,11 +171,7 @@ def check_examples(
         reference_lists = check_references(references, place=place)
         columns["references"] = reference_lists
         checked_contexts = check_contexts(
-            contexts,
-            len(reference_lists),
-            use_context=use_context,
-            place=place,
-            readings=readings,
+            contexts, len(reference_lists), use_context=use_context, place=place, readings=readings
         )
     count = len(reference_lists)
     sample_lists = check_samples(samples, count, place=place)
@@ -203,14 +204,14 @@ def check_rows(
     place: Place = BY_INDEX,
     **options: Any,
 ) -> list[Row]:
-    """Check the columns of rows with one candidate each; the options are those of :func:`check_examples`."""
+    """Check the columns of rows with one candidate each. ``options`` are those of :func:`check_examples`."""
     candidates = check_candidates(predictions, place=place)
     examples = check_examples(references, contexts, samples, tasks, place=place, predictions=candidates, **options)
     return [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
 
 
 def _contexts_alone(contexts: Contexts | None, place: Place, readings: Readings | None) -> list[Context]:
-    """Check contexts that candidates are scored by without references."""
+    """Check contexts by which candidates are scored without references: none may be blank."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
     checked = check_contexts(contexts, place=place, readings=readings)
@@ -224,12 +225,12 @@ def _contexts_alone(contexts: Contexts | None, place: Place, readings: Readings 
 
 
 def with_task(row: Row, task: str) -> Row:
-    """Return a row with another task, and its context as that task has it."""
+    """Return a row with another task, its context normalised for that task."""
     return replace(row, task=task, context=_context_text(row.context, task))
 
 
 def _context_text(text: str, task: str) -> str:
-    # Lines of a dialogue are its turns, lines of a record its fields; those of other contexts are white space.
+    # Line breaks separate the turns of a dialogue and the fields of a record. Elsewhere they are white space.
     return normalise(text, keep_lines=task in ("dialogue", "data"))
 
 
@@ -269,9 +270,10 @@ def _lists(
     if_blank: str = "",
     drop_missing: bool = False,
 ) -> list[tuple[str, ...]]:
-    """Check rows that are a text or a list of texts; an empty list or a blank text is an error with a remedy.
+    """Return the texts of each row, given as a text or a list of texts.
 
-    With ``drop_missing`` missing entries of a list are left out, as tables fill up short lists with them.
+    With ``if_empty`` or ``if_blank``, an empty list or a blank text is an error with this remedy. With
+    ``drop_missing``, missing entries of a list are left out, because tables pad short lists with them.
     """
     checked = []
     for row, value in enumerate(column):
@@ -296,7 +298,7 @@ def _context(name: str, value: object, readings: Readings) -> Context:
     value = usual_form(name, value)
     if isinstance(value, Mapping):
         record = {field: part for field, part in value.items() if not is_missing(part)}
-        # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
+        # Arrow gives the field of passages to all rows. Beside a question alone it is meant.
         if "passages" in record or ("passages" in value and record.keys() <= {"question"}):
             return _passages(name, record, readings)
         return Context(_record(name, record), "data")
@@ -315,8 +317,8 @@ def _context(name: str, value: object, readings: Readings) -> Context:
     return Context("\n".join(" ".join(turn.splitlines()) for turn in turns), "dialogue")
 
 
-def _passages(name: str, context: Mapping[Any, object], readings: Readings) -> Context:
-    """Join the passages by :data:`PASSAGE_BREAK`, apart from the question, if any."""
+def _passages(name: str, context: Mapping[str, object], readings: Readings) -> Context:
+    """Join the passages by :data:`PASSAGE_BREAK`. The question stays apart."""
     passages = entries_of(context.get("passages")) if set(context) <= {"passages", "question"} else None
     if passages is None:
         raise TypeError(f"{name} must be a string, got {brief(context)}; {PASSAGES_REMEDY}")
@@ -342,8 +344,8 @@ def _passages(name: str, context: Mapping[Any, object], readings: Readings) -> C
     return Context(PASSAGE_BREAK.join(texts), "summary", question)
 
 
-def _record(name: str, record: Mapping[Any, object]) -> str:
-    """Write a record as one text, "field: value, field: value", with JSON for values that are not strings."""
+def _record(name: str, record: Mapping[str, object]) -> str:
+    """Write a record as "field: value, field: value", with values other than strings as JSON."""
     if not record:
         fault = "is an empty record; give it fields with values other than None, or an empty text for no context"
         raise ValueError(f"{name} {fault}")

@@ -1,4 +1,4 @@
-"""Cleaning of rows before they are scored: reasoning, special tokens, URLs and hashtags are taken out."""
+"""Clean rows before they are scored: remove reasoning, special tokens, URLs and hashtags."""
 
 import re
 import string
@@ -9,14 +9,14 @@ from mars_score.data.placeholders import is_placeholder
 from mars_score.errors import Notice
 from mars_score.rows import Row
 
-# <think>...</think> and its kin, and the analysis channel of harmony templates.
+# <think>...</think>, similar tags, and the analysis channel of harmony templates.
 _TAG = "think|thinking|thought|reasoning|reflection|scratchpad"
 _REASONING_MARK = re.compile(
     rf"<(?P<opening>{_TAG})(?:\s+\w+=[^<>]*)?>|</(?P<closing>{_TAG})\s*>"
     r"|<\|channel\|>\s*(?:(?P<channel>analysis|commentary)|(?P<final>final))\b",
     re.IGNORECASE,
 )
-# A header names the role of a message and belongs to its special tokens.
+# A header names the role of a message. It is removed with its special tokens.
 _HEADER = re.compile(
     r"<\|(?:im_start|start)\|>[ \t]*(?:system|user|assistant|tool)?[ \t]*\n?"
     r"|<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>\s*"
@@ -39,30 +39,30 @@ _TOKEN = re.compile(
     rf"|{_UNKNOWN}",
     re.IGNORECASE,
 )
-# Pieces that were not joined: of byte-level BPE (U+0120 within a word, or before three words in a row, as it is a
-# letter of Maltese), of BPE (@@), of SentencePiece (U+2581) and of WordPiece (##).
+# Subword pieces left unjoined: of byte-level BPE (U+0120, only within a word or before three words in a row,
+# as it is a letter of Maltese), of BPE (@@), of SentencePiece (U+2581) and of WordPiece (##).
 _PIECES = re.compile(r"(?<=[^\W\u0120])\u0120\w|(?:(?:^|\s)\u0120\w+){3}|\w@@(?:\s|$)|\u2581\w|\w\s+##\w")
-# The punctuation after a URL stays in the text. A hashtag has a letter ("#1" is a number), and the character
-# before it distinguishes it from HTML entities ("&#39;") and anchors of addresses.
+# The punctuation after a URL stays in the text. A hashtag has a letter ("#1" is a number). The character before it
+# tells it from HTML entities ("&#39;") and anchors of addresses.
 _URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
 _HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
 _URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
-_FEW_TOKENS = 3  # single words that may be a list of tokens
+_FEW_TOKENS = 3  # so many references of one word each look like a list of tokens
 
 
 def prepare_row(
     row: Row, *, clean: bool, use_context: bool, strip_urls: bool = False
 ) -> tuple[Row, frozenset[Notice]]:
-    """Clean the texts of a row, and leave out a sample that is the candidate itself.
+    """Clean the texts of a checked row, and drop a sample that equals the candidate.
 
     Args:
-        row: checked.
-        clean: whether to take reasoning and special tokens out of candidate and samples.
+        row: a checked row.
+        clean: whether to remove reasoning and special tokens from candidate and samples.
         use_context: whether a blank context gets a notice.
-        strip_urls: whether to take URLs and hashtags out of candidate and references.
+        strip_urls: whether to remove URLs and hashtags from candidate and references.
 
     Returns:
-        The row, and the notices that follow from its texts alone.
+        The cleaned row, and the notices that follow from its texts alone.
     """
     candidate, references, samples = row.candidate, row.references, row.samples
     flags = {}
@@ -85,9 +85,12 @@ def prepare_row(
         Notice.OWN_SAMPLE: bool(candidate) and candidate in samples,
         Notice.TOKEN_LISTS: len(references) >= _FEW_TOKENS and are_words(references),
     }
-    others = tuple(dict.fromkeys(text for text in samples if text and text != candidate))
-    different = tuple(dict.fromkeys(references))
-    prepared = replace(row, candidate=candidate, references=different, samples=others)
+    prepared = replace(
+        row,
+        candidate=candidate,
+        references=tuple(dict.fromkeys(references)),
+        samples=tuple(dict.fromkeys(text for text in samples if text and text != candidate)),
+    )
     return prepared, frozenset(notice for notice, flag in flags.items() if flag)
 
 
@@ -97,12 +100,12 @@ def are_words(texts: Sequence[str]) -> bool:
 
 
 def without_urls_hashtags(text: str) -> str:
-    """Take URLs and hashtags out of a text, but leave one as it is that would lose all its words."""
+    """Remove URLs and hashtags from a text, unless it would lose all its words."""
     return strip_urls_hashtags(text) or text
 
 
 def strip_urls_hashtags(text: str) -> str:
-    """Take out URLs and hashtags with the white space before them; return "" if only punctuation is left."""
+    """Remove URLs and hashtags with the white space before them; return "" if only punctuation is left."""
     *before, last = _URL_OR_HASHTAG.split(text)
     if not before:
         return text
@@ -111,29 +114,28 @@ def strip_urls_hashtags(text: str) -> str:
 
 
 def has_reasoning(text: str) -> bool:
-    """Tell whether a text holds a reasoning block, closed or not."""
+    """Tell whether a text has a reasoning block, closed or not."""
     return any(mark.lastgroup != "final" for mark in _REASONING_MARK.finditer(text))
 
 
 def special_tokens(text: str) -> list[str]:
-    """Return the different special tokens of chat templates and tokenizers in a text, in order."""
+    """Return the distinct special tokens of chat templates and tokenizers in a text, in order."""
     return list(dict.fromkeys(token.strip() for token in _TOKEN.findall(text)))
 
 
 def clean_text(text: str) -> str:
-    """Take reasoning blocks and special tokens out of a text, and all that follows an unclosed opening tag."""
+    """Remove reasoning blocks and special tokens, and everything after an unclosed opening tag."""
     text = _without_blocks(text)
     marks = list(_REASONING_MARK.finditer(text))
-    start = max(
-        (mark.end() for mark in marks if mark["closing"]), default=0
-    )  # Templates may leave the opening out.
+    # Some chat templates leave the opening tag out of the text.
+    start = max((mark.end() for mark in marks if mark["closing"]), default=0)
     end = next((mark.start() for mark in marks if mark["opening"] and mark.start() >= start), len(text))
     return without_special_tokens(text[start:end]).strip()
 
 
 def _without_blocks(text: str) -> str:
-    """Replace each reasoning block that is closed by a space, in linear time."""
-    nearest = {"final": len(text)}  # A channel goes on to the final one, or to the end.
+    """Replace each closed reasoning block by a space, in linear time."""
+    nearest = {"final": len(text)}  # A channel ends at the final one, or at the end.
     blocks = []
     for mark in reversed(list(_REASONING_MARK.finditer(text))):
         if mark["final"]:
@@ -151,5 +153,5 @@ def _without_blocks(text: str) -> str:
 
 
 def without_special_tokens(text: str) -> str:
-    """Take the special tokens of chat templates and tokenizers out of a text."""
+    """Replace the special tokens of chat templates and tokenizers by spaces."""
     return _TOKEN.sub(" ", _HEADER.sub(" ", text))

@@ -1,13 +1,14 @@
-"""The columns of a file or a table: their names, their values, and the rows made of these."""
+"""Find the columns of a file or a table by their names, and make checked rows of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from mars_score.data.checking import check_examples, check_rows
-from mars_score.data.forms import Readings, UsualColumns, is_chat, usual_columns
+from mars_score.data.forms import Readings, is_chat, split_chats, with_question
 from mars_score.data.frames import (
     CellKinds,
     entries_of,
@@ -28,7 +29,7 @@ from mars_score.rows import Example, Row
 from mars_score.text import is_blank
 
 NAMES = ("prediction", "reference", "context", "samples", "task")  # what columns hold
-_DEFAULT = NAMES[:3]  # the columns that are used also if the user does not name them
+_DEFAULT = NAMES[:3]  # used even if the user does not name them
 _SINGULARS = ("prediction", "reference", "context", "sample", "task", "group", "system", "id")
 _MISSING = object()
 
@@ -38,22 +39,14 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of a file or a table in memory, or some of them in sequence.
+    """The unchecked rows of a file or a table in memory, or some of them in sequence."""
 
-    Attributes:
-        path: names the file in errors; "" for a table.
-        rows: a dict for each row.
-        numbers: the number of lines before each row, 1 for the first row of a CSV file; in a table, of rows.
-        in_cells: whether a text may be a list or an object that was written as a text: in CSV and TSV files, of
-            which all values are texts, and in tables.
-        is_unquoted: whether they are from a TSV file with quotes as in CSV, which were taken off.
-    """
-
-    path: str
-    rows: Sequence[dict[str, Any]]
+    path: str  # names the file in errors; "" for a table
+    rows: Sequence[dict[str, Any]]  # a dict for each row
+    # The number of lines before each row, such as 1 for the first row of a CSV file; rows in a table.
     numbers: Sequence[int]
-    in_cells: bool = False
-    is_unquoted: bool = False
+    in_cells: bool = False  # whether a text may be a serialised list or object: in CSV, TSV and tables
+    is_unquoted: bool = False  # whether quotes as in CSV were removed from a TSV file
 
     @property
     def titles(self) -> list[str]:
@@ -61,11 +54,11 @@ class Records:
         return list(self.rows[0])
 
     def values(self, title: str) -> list[Any]:
-        """Return the values of a column, None in rows that lack it."""
+        """Return the values of a column, with None for rows that lack it."""
         return [row.get(title) for row in self.rows]
 
     def one_value_each(self, name: str) -> Records:
-        """Split each row with a list in a column into one row for each entry, with the same number.
+        """Split each row with a list in a column into one row per entry. All get the same number.
 
         Raises:
             ValueError: a list is empty.
@@ -83,18 +76,18 @@ class Records:
         return Records(self.path, rows, numbers, self.in_cells)
 
     def has(self, name: str) -> bool:
-        """Tell whether any row has a column; names as for :meth:`column`."""
+        """Tell whether any row has a column, named as for :meth:`column`."""
         return any(get_field(row, name, _MISSING) is not _MISSING for row in self.rows)
 
     def lacks(self, name: str) -> bool:
-        """Tell whether the first row lacks a column; names as for :meth:`column`."""
+        """Tell whether the first row lacks a column, named as for :meth:`column`."""
         return get_field(self.rows[0], name, _MISSING) is _MISSING
 
     def column(self, name: str, holds: str) -> list[Any]:
-        """Return the values of a column, one for each row; ``doc.question`` is in the objects of a column ``doc``.
+        """Return the values of a column, one per row. ``doc.question`` is a field of the objects in ``doc``.
 
         Raises:
-            ColumnError: a row has no such column, which should hold what ``holds`` says.
+            ColumnError: a row has no such column. The error says what it should hold (``holds``).
         """
         values = [get_field(row, name, _MISSING) for row in self.rows]
         for index, value in enumerate(values):
@@ -103,10 +96,10 @@ class Records:
         return values
 
     def labels(self, name: str, holds: str) -> list[str]:
-        """Return a column of labels, all strings or all integers, as strings; args as for :meth:`column`.
+        """Return a column of labels, all strings or all integers, as strings; see :meth:`column`.
 
         Raises:
-            ValueError: as for :meth:`column`; or a label is blank, or of another type than the first.
+            ValueError: a row has no such column, a label is blank, or it has another type than the first.
         """
         values = self.column(name, holds)
         for row, value in enumerate(values):
@@ -142,7 +135,7 @@ class PlaceInFile(Place):
 
 
 class MemoryTable:
-    """A table in memory, whose columns are read when they are asked for.
+    """A table in memory, whose columns are read only when they are needed.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, or a dict of columns.
@@ -164,7 +157,7 @@ class MemoryTable:
         """Return the values of a column.
 
         Raises:
-            TypeError: it is no list.
+            TypeError: the column is not a list.
         """
         values = entries_of(self._data[title])
         if values is None:
@@ -173,11 +166,11 @@ class MemoryTable:
         return values
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a column; ``doc.question`` is in the objects of a column ``doc``."""
+        """Tell whether there is a column, named as for :meth:`Records.column`."""
         return head_of(self.titles, name) is not None
 
     def lacks(self, name: str) -> bool:
-        """Tell whether there is no such column."""
+        """Tell whether a column is missing."""
         return not self.has(name)
 
     def line(self, row: int) -> str:
@@ -185,7 +178,7 @@ class MemoryTable:
         return f"row {row}"
 
     def records(self, titles: Iterable[str]) -> Records:
-        """Return the rows, with these columns alone.
+        """Return the rows with only these columns.
 
         Raises:
             ValueError: there are no rows, or columns share a name or differ in length.
@@ -205,12 +198,12 @@ def read_table(data: object, first: int = 0) -> Records | MemoryTable:
     """Return the rows of a table or of an iterable of dicts.
 
     Args:
-        data: as for :class:`MemoryTable`; or dicts, one per row.
-        first: number of the first row of dicts in errors.
+        data: as for :class:`MemoryTable`, or dicts, one per row.
+        first: number of the first dict in errors.
 
     Raises:
-        TypeError: the data are no table, or a row is no dict.
-        ValueError: as for :class:`MemoryTable`; there are no rows.
+        TypeError: the data are not a table, or a row is not a dict.
+        ValueError: the data are several tables, or there are no rows.
     """
     data = in_memory(data)
     if isinstance(data, Mapping) or is_table(data):
@@ -231,7 +224,7 @@ def _table_rows(rows: Sequence[dict[str, Any]], first: int = 0) -> Records:
 
 
 def check_titles(titles: Sequence[str], where: str = "") -> None:
-    """Raise ValueError if columns share a name, as a dict would keep only the last of them."""
+    """Raise ValueError if columns share a name, since a dict would keep only the last of them."""
     if len(set(titles)) < len(titles):
         raise ValueError(f"{where}several columns have one name, in {', '.join(map(repr, titles))}")
 
@@ -241,31 +234,20 @@ def check_titles(titles: Sequence[str], where: str = "") -> None:
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns of a file or a table, or None for a column that it does not have.
+    """The names of the columns of a file or a table. None stands for a column that is not used."""
 
-    Attributes:
-        reference: column of references, one or more per row; if None, candidates are scored by their contexts.
-        context: column of contexts.
-        prediction: column of candidates.
-        samples: column of texts by others than the candidate's system, written for the same context.
-        task: column of tasks; see :data:`mars_score.rows.TASKS`.
-        unnamed: those of the columns above that have their default names because the user named none.
-    """
-
-    reference: str | None
+    reference: str | None  # one or more per row; None to score candidates by their contexts
     context: str | None
-    prediction: str | None = None
-    samples: str | None = None
-    task: str | None = None
-    unnamed: frozenset[str] = frozenset()
+    prediction: str | None = None  # candidates
+    samples: str | None = None  # texts that other systems wrote for the same context
+    task: str | None = None  # see :data:`mars_score.rows.TASKS`
+    unnamed: frozenset[str] = frozenset()  # which of these have default names, as the user gave none
 
     @classmethod
     def named(cls, names: Mapping[str, str | None]) -> Columns:
-        """Return the columns with the names that the user gave, and the default names of others.
+        """Return columns with the names that the user gave by what they hold, and default names for the others.
 
-        Args:
-            names: by what a column holds, one of :data:`NAMES`; None for a column that is not used. Samples and
-                tasks have no default names.
+        The name None stands for a column that is not used. Samples and tasks have no default names.
 
         Raises:
             TypeError: an unknown key.
@@ -278,41 +260,35 @@ class Columns:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return the names of the columns by what they hold, such as "reference"."""
+        """Return the names of the columns that are used, by what they hold."""
         return {holds: name for holds in NAMES if (name := getattr(self, holds))}
 
     def rows(self, file: Records, *, task: str | None = None, readings: Readings | None = None) -> list[Row]:
-        """Check the columns of a file, candidates included, and return its rows.
+        """Check the columns of a file with candidates, and return its rows.
 
         Args:
             file: a file, or some rows of it.
-            task: of rows that have none in the file; if None, it follows from the type of the context.
+            task: the task of rows without one in the file. If None, the type of the context implies it.
             readings: counts what was read.
 
         Raises:
-            TypeError, ValueError: a column is missing, or a value cannot be used; the line is named.
+            TypeError, ValueError: a column is missing, or a value cannot be used. The line is named.
         """
         return check_rows(**self._values(file, task, readings or Readings()), task=task)
 
     def examples(
         self, file: Records, *, task: str | None = None, readings: Readings | None = None
     ) -> list[Example]:
-        """Check the columns of a file that has no candidates; arguments and errors as for :meth:`rows`."""
+        """Check the columns of a file without candidates, as :meth:`rows` does."""
         return check_examples(**self._values(file, task, readings or Readings()), task=task)
 
     def checked(
         self, file: Records, kinds: CellKinds, *, task: str | None, readings: Readings
     ) -> tuple[Records, list[Any]]:
-        """Return the rows of a file with one candidate each: as they are, and checked.
+        """Return the rows of a file, or of a part of it, with one candidate each: unchecked and checked.
 
-        Args:
-            file: a file, or some rows of it, in which the columns were found (:meth:`found_in`).
-            kinds: of the cells of the rows before these.
-            task: as for :meth:`rows`.
-            readings: counts what was read.
-
-        Raises:
-            TypeError, ValueError: as for :meth:`rows`.
+        :meth:`found_in` found these columns in the file. ``kinds`` are those of cells in earlier rows. Other
+        arguments and errors are as for :meth:`rows`.
         """
         file = self.parse_cells(file, kinds)
         if self.prediction is None:
@@ -335,34 +311,31 @@ class Columns:
             name = present.names.get(holds, holds)
             if name.removesuffix("s") != holds:
                 readings.columns[holds] = name
-        usual = usual_columns(
-            UsualColumns(values.get("predictions"), values["contexts"]),
-            (present.prediction, present.context),
-            readings,
-            questions=present._questions(file),
-            are_dialogues=[
-                (kind or task) == "dialogue" for kind in values.get("tasks") or [None] * len(file.rows)
-            ],
-            place=place,
-        )
-        values |= {name: column for name, column in usual._asdict().items() if column is not None}
+        if values["contexts"] is not None:
+            title = present._question_title(file)
+            questions = repeat(None) if title is None else file.values(title)
+            values["contexts"] = [
+                value if (kind or task) == "dialogue" else with_question(present.context, value, question)
+                for value, question, kind in zip(
+                    values["contexts"], questions, values.get("tasks") or repeat(None), strict=False
+                )
+            ]
+        if any(map(is_chat, values.get("predictions", ()))):
+            values["predictions"], before = split_chats(values["predictions"], place, readings)
+            if present.prediction == present.context:
+                values["contexts"] = before
         return {**values, "use_context": self.context is not None, "place": place, "readings": readings}
 
-    def _questions(self, file: Records) -> list[Any] | None:
-        """Return the questions of the rows, if there is a column of them."""
-        title = self._question_title(file)
-        return None if title is None else file.values(title)
-
     def _question_title(self, source: Records | MemoryTable) -> str | None:
-        """Return the column of questions that is used for nothing else."""
+        """Return the column of questions, unless it is used for something else."""
         used = [name.partition(".")[0] for holds, name in self.names.items() if holds != "context"]
         return find_question(source.titles, used)
 
     def found_in(self, source: Records | MemoryTable) -> Columns:
-        """Return the columns under the names that they have in a file or a table.
+        """Return the columns with the names that they have in a file or a table.
 
-        A default name may be in the plural. Without a column of contexts one is taken that is called as passages
-        usually are; and without one of these, or of candidates, a chat.
+        A default name may be in the plural. If contexts or candidates have no column of a default name, usual
+        names are tried: see :func:`usual_titles`.
 
         Raises:
             ColumnError: several columns could be meant, and the user named none.
@@ -379,13 +352,13 @@ class Columns:
         return replace(self, **names, unnamed=self.unnamed - names.keys())
 
     def check_present(self, source: Records | MemoryTable) -> None:
-        """Raise one ColumnError that names all columns that a table, or the first row of a file, lacks."""
+        """Raise a ColumnError that names all columns missing from a table or the first row of a file."""
         missing = {holds: name for holds, name in self.names.items() if source.lacks(name)}
         if missing:
             raise _missing(source.line(0), missing, source.titles)
 
     def read(self, source: Records | MemoryTable) -> Records:
-        """Return the rows of a table with the columns that count; the columns are those :meth:`found_in` it."""
+        """Return the rows of a table with only the columns that are used, as :meth:`found_in` found them."""
         if isinstance(source, Records):
             return source
         self.check_present(source)
@@ -394,14 +367,10 @@ class Columns:
         return source.records(title for title in used if title is not None)
 
     def parse_cells(self, file: Records, kinds: CellKinds | None = None) -> Records:
-        """Turn cells that hold lists and objects written as texts into these; see :class:`CellKinds`.
-
-        Args:
-            file: a file, or some rows of it.
-            kinds: of the rows before these.
+        """Parse cells that hold serialised lists and objects. ``kinds`` are those of cells in earlier rows.
 
         Raises:
-            ValueError: some cells of a column hold lists or objects, and others texts; both lines are named.
+            ValueError: some cells of a column hold lists or objects, and others texts. Both lines are named.
         """
         if not file.in_cells:
             return file
@@ -426,19 +395,18 @@ class Columns:
 
 
 def find_title(source: Records | MemoryTable, name: str, holds: str, *, is_named: bool) -> str | None:
-    """Return the name of a column in a file or a table, which for a default name may have the other number.
+    """Return the name of a column in a file or a table, or None if there is no such column.
+
+    Default names are also found in the singular or plural. Columns of the first row come before others.
 
     Args:
-        source: the file or the table; columns of its first row come before those of others.
+        source: the file or the table.
         name: as the user gave it, or a default name.
         holds: what the column holds.
         is_named: whether the user gave the name.
 
-    Returns:
-        The name; None if there is no such column.
-
     Raises:
-        ColumnError: both numbers are there, and the user named none.
+        ColumnError: singular and plural are there, and the user named neither.
     """
     single = name.removesuffix("s")
     names = (name, single if name != single else f"{single}s") if single in _SINGULARS else (name,)
@@ -450,7 +418,7 @@ def find_title(source: Records | MemoryTable, name: str, holds: str, *, is_named
 
 
 def _usual_names(unknown: Sequence[str], source: Records | MemoryTable) -> dict[str, str]:
-    """Return the names of columns that are called as contexts or candidates are elsewhere."""
+    """Find columns of contexts and candidates by their usual names; errors name the line."""
 
     def holds_list(title: str) -> bool:
         value = next((value for value in source.values(title) if not is_missing(value) and value != ""), None)
@@ -464,7 +432,7 @@ def _usual_names(unknown: Sequence[str], source: Records | MemoryTable) -> dict[
 
 
 def _missing(where: str, names: Mapping[str, str], titles: Iterable[str]) -> ColumnError:
-    """Make the error for columns that are missing: their names by what they should hold."""
+    """Make the error for missing columns, whose names are given by what they should hold."""
     lacking, present = (", ".join(map(repr, columns)) for columns in (names.values(), titles))
     are, remedy = ("column", "is"), "add it or name another"
     if len(names) > 1:

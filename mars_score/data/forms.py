@@ -1,9 +1,9 @@
-"""The forms in which other tools keep contexts and answers: documents of retrievers, chats as they are logged."""
+"""Read contexts and answers in the forms of other tools: documents of retrievers, logged chats."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mars_score.data.frames import entries_of, is_missing
 from mars_score.data.names import (
@@ -14,21 +14,14 @@ from mars_score.data.names import (
     names_passages,
     names_question,
 )
-from mars_score.errors import BY_INDEX, Place, brief
+from mars_score.errors import Place, brief
 from mars_score.text import is_blank, normalise, without_surrogates
 
 _DOCUMENT_TEXTS = ("page_content", "text", "content", "passage", "snippet", "body")
-_OF_DOCUMENTS = (
-    "metadata",
-    "meta",
-    "score",
-    "id",
-    "source",
-    "title",
-    "url",
-)  # beside "content", which messages have
-_SPEAKERS = ("speaker", "author", "sender", "user", "name", "utterance")  # fields of turns, not of documents
-_INNER = ("node", "document", "text_resource")  # fields of a hit that hold the document itself
+# A dict with "content" may be a message. One of these fields shows that it is a document.
+_DOCUMENT_FIELDS = {"metadata", "meta", "score", "id", "source", "title", "url"}
+_TURN_FIELDS = {"speaker", "author", "sender", "user", "name", "utterance"}  # no document has these
+_INNER = ("node", "document", "text_resource")  # fields of a search hit that hold the document itself
 _MESSAGE_TEXTS = ("content", "value", "parts", "text")
 ROLES = ("system", "user", "assistant")
 _TOOL = "tool"
@@ -39,8 +32,7 @@ _OTHER_ROLES = {
     **dict.fromkeys(("tool", "function", "observation"), _TOOL),
 }
 _TEXT_PARTS = ("text", "input_text", "output_text")
-# What the type of a part that is no text has in its name, and how it is called in a report.
-_PARTS = {
+_PARTS = {  # a word in the type of a part that is not text, and what a report calls the part
     "image": "images",
     "result": "results of tools",
     "tool": "calls of tools",
@@ -48,38 +40,32 @@ _PARTS = {
     "thinking": "parts of reasoning",
     "reasoning": "parts of reasoning",
 }
-PASSAGES_REMEDY = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
+PASSAGES_REMEDY = 'give retrieved passages as {"passages": ["...", "..."]}, optionally with a "question"'
 
 
 @dataclass
 class Readings:
-    """How contexts and candidates of rows were read where they are more than texts, for a report.
-
-    Attributes:
-        rows: their number.
-        passages: number of rows by their number of passages.
-        turns: number of rows by their number of turns.
-        questions: number of rows with passages that have a question.
-        answers: number of rows whose candidate is the last message of a chat.
-        left_out: what was not read, by its kind.
-        columns: by "context" and "prediction" the names of their columns, where these are not the default ones.
-    """
+    """Counts of how contexts and candidates were read that are more than plain texts, for a report."""
 
     rows: int = 0
-    passages: Counter[int] = field(default_factory=Counter)
-    turns: Counter[int] = field(default_factory=Counter)
-    questions: int = 0
-    answers: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    passages: Counter[int] = field(default_factory=Counter)  # rows by their number of passages
+    turns: Counter[int] = field(default_factory=Counter)  # rows by their number of turns
+    questions: int = 0  # rows with passages that have a question
+    answers: int = 0  # rows whose candidate is the last message of a chat
+    left_out: Counter[str] = field(default_factory=Counter)  # parts that were not read, by kind
+    # names of the columns "context" and "prediction", where they differ from the default
     columns: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """Yield a line on each kind of context, on candidates, and on what was left out."""
-        for counts, unit in ((self.passages, "passage"), (self.turns, "turn")):
+        """Yield a line for each kind of context, one for the candidates, and one for what was left out."""
+        with_questions = ""
+        if self.questions:
+            some = "" if self.questions == self.passages.total() else f" in {self.questions}"
+            with_questions = f", with a question{some}"
+        for counts, unit, suffix in ((self.passages, "passage", with_questions), (self.turns, "turn", "")):
             if counts:
-                with_questions = self._with_questions() if unit == "passage" else ""
                 rows = self._of_rows(counts.total())
-                yield f"context: {_range(counts, unit)} a row{rows}{with_questions}{self._column('context')}"
+                yield f"context: {_range(counts, unit)} a row{rows}{suffix}{self._column('context')}"
         if self.answers:
             rows = self._of_rows(self.answers)
             yield f"candidate: the last message, which is the assistant's{rows}{self._column('prediction')}"
@@ -90,12 +76,7 @@ class Readings:
         if self.left_out:
             yield f"left out: {', '.join(f'{kind} ({count})' for kind, count in sorted(self.left_out.items()))}"
 
-    def _with_questions(self) -> str:
-        if not self.questions:
-            return ""
-        return ", with a question" + ("" if self.questions == self.passages.total() else f" in {self.questions}")
-
-    def _column(self, name: str) -> str:
+    def _column(self, name: Literal["context", "prediction"]) -> str:
         return f", from column {self.columns[name]!r}" if name in self.columns else ""
 
     def _of_rows(self, count: int) -> str:
@@ -110,10 +91,10 @@ def _range(counts: Counter[int], unit: str) -> str:
 def checked_text(
     name: str, value: object, remedy: str = "convert it or leave the row out", *, as_it_is: bool = False
 ) -> str:
-    """Return a text as a plain string, normalised unless ``as_it_is``; a blank one is ""."""
+    """Return a text as a plain string, normalised unless ``as_it_is``. A blank text becomes ""."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")
-    # JSON with cut emoji has unpaired surrogates, which tokenizers, files and Arrow tables refuse.
+    # Emoji cut in half leave unpaired surrogates in JSON, which tokenizers, files and Arrow refuse.
     text = without_surrogates(str(value))
     return "" if is_blank(text) else text if as_it_is else normalise(text)
 
@@ -121,13 +102,13 @@ def checked_text(
 # Contexts
 
 
-def usual_form(name: str, value: object) -> Any:
-    """Return a context as ``{"passages": [...]}``, perhaps with ``"question"``, or a list of turns or messages.
+def usual_form(name: str, value: object) -> object:
+    """Return a context as ``{"passages": [...]}``, optionally with ``"question"``, or a list of turns or messages.
 
-    Texts, records and lists of texts are returned as they are.
+    Texts, records and lists of texts are returned unchanged.
 
     Raises:
-        TypeError: a dict looks like passages or a chat, but is none.
+        TypeError: a dict looks like passages or a chat, but is neither.
     """
     if isinstance(value, Mapping):
         return _usual_mapping(name, value)
@@ -137,11 +118,11 @@ def usual_form(name: str, value: object) -> Any:
     return value if entries is None else entries
 
 
-def _usual_mapping(name: str, value: Mapping[Any, object]) -> Any:
+def _usual_mapping(name: str, value: Mapping[str, object]) -> object:
     fields = {title: part for title, part in value.items() if not is_missing(part)}
     others = [title for title in fields if not names_question(title)]
     question = find_question(fields)
-    # If one row has passages, Arrow gives the field to all. A question alone lacks its passages.
+    # Arrow gives the field of passages to all rows. Beside a question alone it is meant.
     if "passages" in value and not others:
         others = ["passages"]
     if len(fields) == 1 and (chat := find_chat(fields, lambda title: _entries(fields[title]) is not None)):
@@ -169,16 +150,16 @@ def _entries(value: object) -> list[Any] | None:
 
 
 def _are_passages(value: object) -> bool:
-    """Tell whether a value is a list of texts or documents, perhaps with missing ones."""
+    """Tell whether a value is a list of texts or documents. Some entries may be missing."""
     entries = [entry for entry in _entries(value) or () if not is_missing(entry)]
     return bool(entries) and all(isinstance(entry, str) or _has_text(entry) for entry in entries)
 
 
-def document_text(entry: object) -> Any:
-    """Return the text of a document as retrievers give it, or the entry itself if it is none.
+def document_text(entry: object) -> object:
+    """Return the text of a retriever's document, or the entry itself if it is not a document.
 
-    That is ``page_content`` (LangChain), ``text`` (LlamaIndex), ``content`` (Haystack), also of the ``node`` or
-    ``document`` of a hit, in a dict or an object.
+    The text is ``page_content`` (LangChain), ``text`` (LlamaIndex) or ``content`` (Haystack) of a dict or object,
+    or of the ``node`` or ``document`` in a search hit.
     """
     if isinstance(entry, (str, Sequence)):
         return entry
@@ -192,13 +173,13 @@ def document_text(entry: object) -> Any:
     return None if any(name in fields for name in _DOCUMENT_TEXTS) else entry
 
 
-def _fields_of_object(entry: object) -> dict[str, Any]:
-    """Return the texts of an object that is a document; none of one that is a message or something else."""
-    names = (
-        () if hasattr(entry, "role") or getattr(entry, "type", "") in _OTHER_ROLES else ("page_content", "text")
-    )
-    fields = {name: getattr(entry, name, None) for name in names}
-    fields = {name: text for name, text in fields.items() if isinstance(text, str)}
+def _fields_of_object(entry: object) -> dict[str, object]:
+    """Return the text fields of an object that is a document; {} for a message or anything else."""
+    is_message = hasattr(entry, "role") or getattr(entry, "type", "") in _OTHER_ROLES
+    names = () if is_message else ("page_content", "text")
+    fields: dict[str, object] = {
+        name: text for name in names if isinstance(text := getattr(entry, name, None), str)
+    }
     return fields or ({"node": entry.node} if hasattr(entry, "node") else {})
 
 
@@ -207,19 +188,20 @@ def _has_text(entry: object) -> bool:
 
 
 def _is_document(entry: object) -> bool:
-    """Tell whether an entry of a list, which nothing else says to be passages, is a document."""
-    if not _has_text(entry) or (isinstance(entry, Mapping) and any(name in entry for name in _SPEAKERS)):
+    """Tell whether an entry of a list is a document, by its fields alone."""
+    if not _has_text(entry):
         return False
-    if not isinstance(entry, Mapping) or any(name in entry for name in ("page_content", "text", *_INNER)):
+    if not isinstance(entry, Mapping):
         return True
-    return "lc" in entry or any(name in entry for name in _OF_DOCUMENTS)
+    fields = entry.keys()
+    return not fields & _TURN_FIELDS and bool(fields & {"page_content", "text", *_INNER, "lc", *_DOCUMENT_FIELDS})
 
 
-def _unwrapped(entry: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return the fields of a message or document that LangChain serialised."""
+def _unwrapped(entry: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the fields of a message or document, also of one that LangChain serialised."""
     for name, sign in (("kwargs", "lc"), ("data", "type")):
-        if sign in entry and isinstance(entry.get(name), Mapping):
-            return {"type": entry.get("type"), **entry[name]}
+        if sign in entry and isinstance(fields := entry.get(name), Mapping):
+            return {"type": entry.get("type"), **fields}
     return entry
 
 
@@ -234,7 +216,7 @@ class Turn(NamedTuple):
 
 
 def is_message(entry: object) -> bool:
-    """Tell whether an entry is a message of a chat: a dict with a role, and perhaps a text."""
+    """Tell whether an entry is a message of a chat: a dict with a role."""
     if not isinstance(entry, Mapping):
         return False
     message = _unwrapped(entry)
@@ -249,28 +231,37 @@ def is_chat(value: object) -> bool:
     return bool(entries) and all(map(is_message, entries or ()))
 
 
-def answer_and_context(
-    name: str, messages: Sequence[Mapping[Any, object]], readings: Readings
-) -> tuple[str, list[Any]]:
-    """Split a chat into the text of its last message, which must be the assistant's, and the messages before it.
+def split_chats(
+    predictions: Sequence[object], place: Place, readings: Readings
+) -> tuple[list[object], list[object]]:
+    """Split chats into candidates, their last messages, and contexts, the messages before.
+
+    Any other prediction is its own candidate and context.
 
     Raises:
-        TypeError, ValueError: a bad message, or another role.
+        TypeError, ValueError: a bad message, or a chat that does not end with the assistant's message.
     """
-    *before, last = messages
-    number = len(before)
-    role, text = _read_message(f"{name}[{number}]", last, readings)
-    if role != "assistant":
-        fault = f"{name} ends with a message of the {role}; the last one is the candidate"
-        raise ValueError(f"{fault}, and must be the assistant's; leave out what follows it")
-    readings.answers += 1
-    return text, before
+    candidates, contexts = list[object](), list[object]()
+    for row, value in enumerate(predictions):
+        candidate, context = value, value
+        if is_chat(value):
+            name, messages = place.of("predictions", row), entries_of(value) or []
+            *before, last = messages
+            role, candidate = _read_message(f"{name}[{len(before)}]", last, readings)
+            if role != "assistant":
+                fault = f"{name} ends with a message of the {role}; the last one is the candidate"
+                raise ValueError(f"{fault}, and must be the assistant's; leave out what follows it")
+            readings.answers += 1
+            context = before
+        candidates.append(candidate)
+        contexts.append(context)
+    return candidates, contexts
 
 
-def turns_of(name: str, messages: Sequence[Mapping[Any, object]], readings: Readings) -> list[Turn]:
-    """Return the messages of a chat that have a text, those of the system first; the last is not the assistant's.
+def turns_of(name: str, messages: Sequence[Mapping[str, object]], readings: Readings) -> list[Turn]:
+    """Return the messages of a chat that have a text. The last one must not be the assistant's.
 
-    Calls of tools and their results, images and messages without a text are left out, and counted.
+    Calls and results of tools, images and messages without a text are left out and counted.
 
     Raises:
         TypeError, ValueError: a bad message, or one in a wrong place.
@@ -291,8 +282,8 @@ def turns_of(name: str, messages: Sequence[Mapping[Any, object]], readings: Read
     return turns
 
 
-def _read_message(label: str, entry: Mapping[Any, object], readings: Readings) -> Turn:
-    """Return the role and the text of a message, which may be ""; count what is left out."""
+def _read_message(label: str, entry: Mapping[str, object], readings: Readings) -> Turn:
+    """Return the role and the text, "" for none, of a message. Count what is left out."""
     message = _unwrapped(entry)
     calls = entries_of(message.get("tool_calls")) or ([1] if message.get("function_call") else [])
     said = next((message[title] for title in ("role", "from", "type") if title in message), None)
@@ -303,12 +294,12 @@ def _read_message(label: str, entry: Mapping[Any, object], readings: Readings) -
             f'{label} must be a message with "role" and "content" (keys here: {keys}); rename its keys, or '
             'give texts that were retrieved as {"passages": [...]}'
         )
-    role = said.casefold() if isinstance(said, str) else said
-    role = _OTHER_ROLES.get(role, role) if isinstance(role, str) else role
+    role = said.casefold() if isinstance(said, str) else ""
+    role = _OTHER_ROLES.get(role, role)
     if role not in (*ROLES, _TOOL):
         raise ValueError(f'{label}["role"] must be one of {", ".join(map(repr, ROLES))}, got {said!r:.60}')
     left_out = Counter({"calls of tools": len(calls)})
-    content = _joined_parts(message.get(name), left_out)
+    content = _joined_parts(message[name] if name else None, left_out)
     text = ""
     if not is_missing(content):
         text = checked_text(f'{label}["{name}"]', content, "write it as text or leave it out", as_it_is=True)
@@ -320,14 +311,14 @@ def _read_message(label: str, entry: Mapping[Any, object], readings: Readings) -
     return Turn(role, text)
 
 
-def _joined_parts(content: object, left_out: Counter[str]) -> Any:
-    """Return the texts of a content that is a list of parts as one text; count its other parts."""
+def _joined_parts(content: object, left_out: Counter[str]) -> object:
+    """Return the texts of a content that is a list of parts as one text. Count its other parts."""
     if isinstance(content, Mapping):  # {"parts": [...]}, {"value": "..."}
         content = next((content[name] for name in ("parts", "value", "text") if name in content), content)
     parts = _entries(content)
     if parts is None or isinstance(content, Mapping):
         return content
-    texts = []
+    texts: list[Any] = []
     for part in parts:
         if isinstance(part, Mapping) and part.get("type", "text") not in _TEXT_PARTS:
             said = str(part.get("type"))
@@ -340,60 +331,11 @@ def _joined_parts(content: object, left_out: Counter[str]) -> Any:
 # Columns
 
 
-class UsualColumns(NamedTuple):
-    """Candidates and contexts of rows in the forms that the checks take; None for a column that is not used."""
-
-    predictions: list[Any] | None
-    contexts: list[Any] | None
-
-
-def usual_columns(
-    columns: UsualColumns,
-    titles: tuple[str | None, str | None],
-    readings: Readings,
-    *,
-    questions: Sequence[object] | None = None,
-    are_dialogues: Sequence[bool] | None = None,
-    place: Place = BY_INDEX,
-) -> UsualColumns:
-    """Turn candidates that are chats, and contexts that a column's name calls passages, into the usual forms.
+def with_question(title: object, value: object, question: object) -> object:
+    """Return passages as ``{"passages": [...]}``, with a question that is a text; return other contexts as given.
 
     Args:
-        columns: as they stand in a file or table.
-        titles: names of both columns.
-        readings: counts the candidates that are chats.
-        questions: of the rows, for contexts that are passages.
-        are_dialogues: for each row whether its task is said to be a dialogue, so that a list holds its turns.
-        place: names a row of a column.
-
-    Raises:
-        TypeError, ValueError: a candidate is a chat that does not end with the assistant's message.
-    """
-    predictions, contexts = columns
-    if contexts is not None:
-        asked, dialogues = dict(enumerate(questions or ())), dict(enumerate(are_dialogues or ()))
-        contexts = [
-            value if dialogues.get(row) else with_question(titles[1], value, asked.get(row))
-            for row, value in enumerate(contexts)
-        ]
-    if predictions is None or not any(map(is_chat, predictions)):
-        return UsualColumns(predictions, contexts)
-    is_context, texts, before = titles[0] == titles[1], list[Any](), list[Any]()
-    for row, value in enumerate(predictions):
-        if is_chat(value):
-            text, value = answer_and_context(place.of("predictions", row), entries_of(value) or [], readings)
-            texts.append(text)
-        else:
-            texts.append(value)
-        before.append(value)
-    return UsualColumns(texts, before if is_context else contexts)
-
-
-def with_question(title: object, value: object, question: object) -> Any:
-    """Return a context that is passages with their question, if that is a text, and others as they are.
-
-    Args:
-        title: of the column, which says that a list is passages, unless it holds messages or documents.
+        title: of the column. A usual name of passages makes a list of texts passages.
         value: the context.
         question: from another column.
     """

@@ -1,4 +1,4 @@
-"""Tables and values as Python, NumPy, pandas, polars, Arrow and datasets have them; fields of rows, and cells."""
+"""Read tables and values of Python, NumPy, pandas, polars, Arrow and datasets, fields of rows, and cells."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ _LONGEST_LITERAL = 2**20  # characters of a cell that is parsed
 
 
 def in_memory(data: Any) -> Any:
-    """Return ``data``, with a lazy table as a computed one, and a stream of rows as a list."""
+    """Return ``data``. Collect a lazy table, and read a stream of rows into a list."""
     if is_table(data) and hasattr(data, "collect"):  # polars.LazyFrame
         return data.collect()
     if is_table(data) and not hasattr(data, "__len__"):  # datasets.IterableDataset
@@ -24,18 +24,18 @@ def in_memory(data: Any) -> Any:
 
 
 def is_table(value: object) -> bool:
-    """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
+    """Tell whether a value is a table, which yields column names (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
 def splits_of(value: Any) -> list[Any]:
-    """Return the names of the tables in a dict of tables, such as a DatasetDict; none for anything else."""
+    """Return the names of the tables in a dict of tables, such as a DatasetDict; [] for anything else."""
     is_dict = isinstance(value, Mapping) and len(value) > 0 and all(map(is_table, value.values()))
     return list(value) if is_dict else []
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether a value stands for none: None, NaN, NaT, pandas' NA, or a null of Arrow."""
+    """Tell whether a value is missing: None, NaN, NaT, pandas' NA, or a null of Arrow."""
     if hasattr(value, "as_py"):  # a scalar of Arrow
         value = value.as_py()
     if value is None or type(value).__name__ == "NAType":
@@ -45,17 +45,13 @@ def is_missing(value: object) -> bool:
     return bool(value != value)  # true of NaN and NaT alone
 
 
-def plain_value(value: Any, name: str) -> Any:
-    """Return a value of a record as JSON can hold it: arrays as lists, dates as texts, missing ones as None.
+def plain_value(value: Any, name: str) -> object:
+    """Convert a value of Python, NumPy, pandas, polars or Arrow to what JSON can hold.
 
-    Missing fields of a record are left out; missing entries of a list stay as None, as their places count.
-
-    Args:
-        value: as Python, NumPy, pandas, polars or Arrow give it.
-        name: names the value in an error.
+    Arrays become lists, dates texts, and missing values None. Missing fields of a dict are left out.
 
     Raises:
-        TypeError: the value, named by its path, is something else.
+        TypeError: the value is of another type. It is named by its path, which begins with ``name``.
     """
     if hasattr(value, "as_py"):
         value = value.as_py()
@@ -82,9 +78,9 @@ def entries_of(value: Any) -> list[Any] | None:
     """Return the entries of an ordered iterable as Python objects; None for strings, sets, tables and others."""
     if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
         return None
-    if getattr(value, "ndim", 1) == 0:  # It is a NumPy scalar.
+    if getattr(value, "ndim", 1) == 0:  # a NumPy scalar
         return None
-    if hasattr(value, "to_pylist"):  # Iterating over it gives scalars of pyarrow.
+    if hasattr(value, "to_pylist"):  # Iteration would give scalars of pyarrow.
         return list(value.to_pylist())
     is_iterable = isinstance(value, Iterable) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
     return list(value) if is_iterable else None
@@ -93,8 +89,8 @@ def entries_of(value: Any) -> list[Any] | None:
 # Fields of a row
 
 
-def get_field(row: Mapping[Any, object], name: object, default: object = None) -> Any:
-    """Return a value of a row, such as ``doc.question`` in its object ``doc`` or ``resps.0`` in its list."""
+def get_field(row: Mapping[str, object], name: str, default: object = None) -> Any:
+    """Return a value of a row: ``doc.question`` of its object ``doc``, or ``resps.0`` of its list ``resps``."""
     if name in row:
         return row[name]
     head, rest = _split_name(row, name)
@@ -104,8 +100,8 @@ def get_field(row: Mapping[Any, object], name: object, default: object = None) -
     return get_field(value, rest, default) if isinstance(value, Mapping) else default
 
 
-def with_field(row: Mapping[Any, Any], name: object, value: object) -> dict[Any, Any]:
-    """Return a copy of a row with another value of a field that it has, named as for :func:`get_field`."""
+def with_field(row: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
+    """Return a copy of a row with another value in an existing field, named as for :func:`get_field`."""
     if name in row:
         return {**row, name: value}
     head, rest = _split_name(row, name)
@@ -115,15 +111,15 @@ def with_field(row: Mapping[Any, Any], name: object, value: object) -> dict[Any,
     return {**row, head: with_field(fields, rest, value)}
 
 
-def head_of(titles: Iterable[object], name: object) -> Any:
-    """Return the column that a field, named as for :func:`get_field`, is in; None if there is none."""
+def head_of(titles: Iterable[str], name: str) -> str | None:
+    """Return the column that holds a field, named as for :func:`get_field`, or None."""
     row = dict.fromkeys(titles)
     return name if name in row else _split_name(row, name)[0]
 
 
-def _split_name(row: Mapping[Any, object], name: object) -> tuple[Any, str]:
-    """Split a name at the first point before which the row has a column; the column is None if there is none."""
-    parts = name.split(".") if isinstance(name, str) else ()
+def _split_name(row: Mapping[str, object], name: str) -> tuple[Any, str]:
+    """Split a name at the first dot that follows a column of the row, or return (None, "")."""
+    parts = name.split(".")
     for count in range(1, len(parts)):
         head = ".".join(parts[:count])
         if head in row:
@@ -135,8 +131,8 @@ def _by_index(values: Sequence[object]) -> dict[str, Any]:
     return {str(index): value for index, value in enumerate(values)}
 
 
-def unnested(value: object) -> Any:
-    """Flatten a list of lists of one text each, as evaluation harnesses write it; leave other values alone."""
+def unnested(value: object) -> object:
+    """Flatten a list of lists of one text each, as evaluation harnesses write. Return other values unchanged."""
     if not isinstance(value, (list, tuple)) or not value:
         return value
     if all(isinstance(texts, (list, tuple)) and len(texts) == 1 and isinstance(texts[0], str) for texts in value):
@@ -147,10 +143,11 @@ def unnested(value: object) -> Any:
 # Cells
 
 
-def value_of_cell(text: str, column: str) -> Any:
-    """Return the list or object that a cell holds in the notation of JSON or Python, or else its text.
+def value_of_cell(text: str, column: str) -> object:
+    """Parse a cell that holds a list or an object, serialised as JSON or by Python; return other texts unchanged.
 
-    A cell of column "context" may hold a list of texts or objects, or an object; others one of texts or messages.
+    A cell of the column "context" may hold an object, or a list of texts or objects. Cells of other columns may
+    hold a list of texts or messages.
     """
     start = text.strip()[:1]
     if start not in ("[", "{") or len(text) > _LONGEST_LITERAL or (start == "{" and column != "context"):
@@ -170,26 +167,22 @@ def value_of_cell(text: str, column: str) -> Any:
 
 
 class CellKinds:
-    """Parses cells that hold lists or objects written as texts; a column holds either these or texts."""
+    """Parses cells that hold serialised lists or objects. All cells of a column must be alike."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[str, str]] = {}  # by column: its kind, and where its first cell is
         self._told_of_quotes = False
 
     def tell_of_quotes(self, path: str) -> None:
-        """Warn, once, that cells of a TSV file are taken without their quotes."""
+        """Warn once that the quotes around cells of a TSV file are removed."""
         if not self._told_of_quotes:
             warn(f"{path} has cells between quotes, as a CSV writer wrote it, and is read like CSV with tabs")
         self._told_of_quotes = True
 
-    def parse(self, values: Sequence[object], column: str, place: Place, remedy: str) -> list[Any]:
-        """Return the values of the next cells of a column, and warn if its first cell is a list or an object.
+    def parse(self, values: Sequence[object], column: str, place: Place, remedy: str) -> list[object]:
+        """Parse the next cells of a column. Warn if its first cell is a list or an object.
 
-        Args:
-            values: the cells, of which only texts that are not blank are parsed.
-            column: "prediction", "reference", "context" or "samples".
-            place: names a cell in errors.
-            remedy: how to have the cells taken as texts.
+        ``place`` names a cell in errors, and ``remedy`` says how the user can keep the cells as texts.
 
         Raises:
             ValueError: some cells hold lists or objects, and others texts.
@@ -204,7 +197,7 @@ class CellKinds:
             if column not in self._kinds:
                 self._kinds[column] = kind, where
                 if kind != "a text":
-                    warn(f"{where} and the others of its column hold lists or objects, and are taken as such")
+                    warn(f"{where} and the others of its column hold lists or objects, and are parsed")
             first_kind, first = self._kinds[column]
             if kind != first_kind:
                 fault = f"{where} holds {kind}, but {first} {first_kind}"

@@ -1,15 +1,15 @@
-"""The usual names of columns and fields that hold candidates, passages, questions and chats, however spelt."""
+"""Recognise the usual names of columns and fields of candidates, passages, questions and chats, however spelt."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from mars_score.errors import ColumnError
 
 Title = TypeVar("Title")  # of a column or field; most are strings
 
-_QUESTIONS = ("question", "userinput", "query", "input")  # the first that is there is taken
-_CANDIDATES = ("candidate", "candidates")  # spelt so: files of ratings
+_QUESTIONS = ("question", "userinput", "query", "input")  # in order of preference
+_CANDIDATES = ("candidate", "candidates")  # as spelt in files of ratings
 _CHATS = ("messages", "conversation", "conversations")
 _WHOSE = "(retrieved|retrieval|source|reference|relevant|supporting|gold)?"
 _PASSAGES = re.compile(
@@ -20,32 +20,34 @@ _NOT_RETRIEVED = ("reference", "relevant", "supporting", "gold")  # what should 
 
 
 def names_passages(title: object) -> bool:
-    """Tell whether a column or field, such as ``doc.retrieved_contexts``, is called as passages usually are."""
+    """Tell whether a column or field has a usual name of passages, such as ``doc.retrieved_contexts``."""
     return bool(_PASSAGES.fullmatch(_plain(title)))
 
 
 def names_context(title: object) -> bool:
-    """Tell whether a field, which stands beside a question, is called a context."""
+    """Tell whether a field is called "context"."""
     return _plain(title) == "context"
 
 
 def names_question(title: object) -> bool:
-    """Tell whether a column or field is called as a question usually is."""
+    """Tell whether a column or field has a usual name of a question."""
     return _plain(title) in _QUESTIONS
 
 
 def names_chat(title: object) -> bool:
-    """Tell whether a column or field is called as a list of messages usually is."""
+    """Tell whether a column or field has a usual name of a list of messages."""
     return _plain(title) in _CHATS
 
 
 def usual_titles(
     unknown: Sequence[str], titles: Sequence[str], holds_list: Callable[[str], bool]
 ) -> dict[str, str]:
-    """Return the titles of contexts that are passages or chats, and of candidates that are called so, or chats.
+    """Find the columns of contexts and candidates by their usual names.
+
+    Contexts may be in a column of passages, candidates in a column called "candidate", and both in a chat.
 
     Args:
-        unknown: of ``"context"`` and ``"prediction"`` those whose column is looked for.
+        unknown: what to find a column for, among ``"context"`` and ``"prediction"``, the keys of the result.
         titles: of all columns.
         holds_list: tells whether a column holds lists.
 
@@ -55,7 +57,9 @@ def usual_titles(
     if not unknown:
         return {}
     chat = find_chat(titles, holds_list)
-    passages = find_passages(titles, holds_list) if "context" in unknown else []
+    passages = []
+    if "context" in unknown:
+        passages = [title for title in titles if _names_retrieved(title) and holds_list(title)]
     if len(passages) > 1:
         fault = f"columns {', '.join(map(repr, passages))} could all hold the contexts"
         raise ColumnError(f"{fault}; name one", ["context"])
@@ -65,25 +69,20 @@ def usual_titles(
 
 
 def find_chat(titles: Iterable[Title], holds_list: Callable[[Title], bool]) -> Title | None:
-    """Return the first column that is called like a chat and holds lists, or None."""
+    """Return the first column that has a usual name of a chat and holds lists, or None."""
     return next((title for title in titles if names_chat(title) and holds_list(title)), None)
 
 
-def find_passages(titles: Iterable[Title], holds_list: Callable[[Title], bool]) -> list[Title]:
-    """Return the columns that are called like passages that were retrieved, and hold lists."""
-    return [
-        title
-        for title in titles
-        if names_passages(title) and not _plain(title).startswith(_NOT_RETRIEVED) and holds_list(title)
-    ]
-
-
-def find_question(titles: Iterable[Title], used: Iterable[object] = ()) -> Title | None:
-    """Return the column or field of questions that is not used for something else, or None."""
-    by_name = {_plain(title): title for title in reversed([*titles]) if title not in [*used]}
+def find_question(titles: Iterable[Title], used: Collection[object] = ()) -> Title | None:
+    """Return the column or field of questions, or None. Columns in ``used`` are left out."""
+    by_name = {_plain(title): title for title in reversed([*titles]) if title not in used}
     return next((by_name[name] for name in _QUESTIONS if name in by_name), None)
 
 
+def _names_retrieved(title: object) -> bool:
+    return names_passages(title) and not _plain(title).startswith(_NOT_RETRIEVED)
+
+
 def _plain(title: object) -> str:
-    """Return the last part of a name in lower case, without signs between its words."""
+    """Return the last part of a name in lower case, without separators between its words."""
     return re.sub(r"[\W_]", "", title.rpartition(".")[2]).casefold() if isinstance(title, str) else ""

@@ -1,4 +1,4 @@
-"""Texts that stand where a system's answer should be: error messages, placeholders, punctuation alone."""
+"""Recognise texts that stand in place of an answer: error messages, placeholders, punctuation alone."""
 
 import re
 import string
@@ -6,17 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 _PLACEHOLDERS = (
-    "n/a",
-    "na",
-    "null",
-    "none",
-    "nan",
-    "nil",
-    "undefined",
-    "error",
-    "timeout",
-    "<na>",
-    "[object object]",
+    *("n/a", "na", "<na>", "null", "none", "nan", "nil", "undefined", "error", "timeout", "[object object]"),
 )
 _REASONS = (
     "too many requests|internal (?:server )?error|bad gateway|service unavailable|gateway time-?out|bad request"
@@ -38,30 +28,24 @@ _ERROR = re.compile(
     # {"error": ...}, and pages of errors
     r"|\{\s*[\"'](?:error|detail)[\"']\s*:|<!doctype html|<html\b"
 )
-_LONGEST_START = 300  # characters of a text that are looked at
+_LONGEST_START = 300  # characters that are searched
 _QUOTES = "\"'`*[(<\u201c\u2018 "
 
 
 def is_placeholder(text: str, references: Sequence[str] = ()) -> bool:
-    """Tell whether a text is an error message, a placeholder such as "N/A", or punctuation alone, and no answer.
+    """Tell whether a candidate is an error message, a placeholder such as "N/A", or punctuation alone.
 
-    It is an answer if one of the references is of that kind.
-
-    Args:
-        text: a candidate that is not blank.
-        references: of its row.
+    If a reference of its row is such a text too, the candidate counts as an answer. It must not be blank.
     """
     return _is_placeholder(text) and not any(map(_is_placeholder, references))
 
 
 def _is_placeholder(text: str) -> bool:
     start = text[:_LONGEST_START].strip().casefold().replace("\u2019", "'")
-    if start.strip(string.punctuation + " ") in _PLACEHOLDERS or start in _PLACEHOLDERS or _is_punctuation(text):
+    if start.strip(string.punctuation + " ") in _PLACEHOLDERS or start in _PLACEHOLDERS:
         return True
-    return bool(_ERROR.match(start) or _ERROR.match(start.lstrip(_QUOTES)))
-
-
-def _is_punctuation(text: str) -> bool:
+    if _ERROR.match(start) or _ERROR.match(start.lstrip(_QUOTES)):
+        return True
     return all(
         sign.isspace() or sign in string.punctuation or unicodedata.category(sign).startswith("P") for sign in text
     )

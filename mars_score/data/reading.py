@@ -1,8 +1,7 @@
-"""Files of rows: JSONL, JSON lists, CSV, TSV (also compressed), Parquet, and data sets saved by ``datasets``.
+"""Read rows from JSONL, JSON lists, CSV, TSV (also compressed), Parquet, and data sets saved by ``datasets``.
 
-Errors name file, line and column. JSON and CSV are read by Python's own modules, as the readers of pyarrow and
-pandas do not know the line on which a row begins. A row has at most :data:`LONGEST_LINE` bytes, and nothing is
-decoded before its size is known.
+Errors name file, line and column. Python's own modules read JSON and CSV, because pyarrow and pandas do not tell
+the line on which a row begins. A row has at most :data:`LONGEST_LINE` bytes. Its size is checked before decoding.
 """
 
 from __future__ import annotations
@@ -24,17 +23,14 @@ from typing import Any, NamedTuple
 from mars_score.data.columns import Records, check_titles
 from mars_score.errors import warn
 
-# Bytes of a row. A longer line is no row, and its values would take many times as much memory.
-LONGEST_LINE = 2**24
-LONGEST_LIST = (
-    2**26
-)  # bytes of a JSON list, which is decoded whole; a list of empty objects takes 25 times as many
+LONGEST_LINE = 2**24  # bytes of a row; in memory its values take many times as many
+LONGEST_LIST = 2**26  # bytes of a JSON list, which is decoded whole; empty objects take 25 times as many in memory
 LARGEST_FILE = 2**29  # bytes in memory of a file that is read whole
-_LARGEST_CHUNK = 2**26  # bytes in memory of a chunk, before its last row
-_BYTES_PER_ROW = 128  # in memory, besides the row's values
+_LARGEST_CHUNK = 2**26  # bytes in memory of a chunk, without its last row
+_BYTES_PER_ROW = 128  # in memory, without the row's values
 _PARQUET_BATCH = 64  # rows that are decoded together
 _JSON = (".json", ".jsonl", ".ndjson")
-# The beginning of a JSON list (with the end of an empty one), and the comma or bracket after an entry.
+# The beginning of a JSON list, all of an empty one, and the comma or bracket after an entry.
 _LIST_BEGIN = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*(?:\][ \t\n\r]*)?")
 _ENTRY_END = re.compile(r"[ \t\n\r]*[,\]][ \t\n\r]*")
 # First bytes of bzip2, xz, Zstandard and 7-Zip; of zip (and Excel) and old Excel; of Parquet, Arrow and SQLite; of
@@ -44,37 +40,30 @@ _NOT_TEXT = (
     *(b"PAR1", b"ARROW1", b"SQLite format 3", b"\xff\xfe", b"\xfe\xff"),
 )
 _QUOTES = 'put a cell with a separator or a quote between quotes ("), and write a quote in it twice ("")'
-_TABS = "a cell holds no tab and no line break, and quotes are letters; write such texts as .csv"
-# A cell of a row of bytes as a CSV writer writes it with tabs, and its tab.
+_TABS = "a cell has no tab or line break, and quotes are ordinary characters; write such texts as .csv"
+# A cell as a CSV writer writes it with tabs, and its tab, in bytes.
 _TABBED_CELL = re.compile(rb'("(?:[^"]++|"")*+"|[^"\t\r\n]*+)\t')
 
 _Bytes = io.BufferedReader | gzip.GzipFile
 
 
 class Record(NamedTuple):
-    """A row of a file.
+    """An unchecked row of a file."""
 
-    Attributes:
-        number: the number of lines before it, or of rows if the format has no lines (Parquet, saved data sets).
-        values: by column.
-        in_cells: whether the values are cells of a CSV or TSV file, so that all of them are texts.
-        is_unquoted: whether they are of a TSV file with quotes as in CSV, which were taken off.
-    """
-
-    number: int
-    values: dict[str, Any]
-    in_cells: bool = False
-    is_unquoted: bool = False
+    number: int  # the number of lines before it, or of rows if the format has no lines (Parquet, saved data sets)
+    values: dict[str, Any]  # the values by column
+    in_cells: bool = False  # whether the row is from a CSV or TSV file, so that all values are texts
+    is_unquoted: bool = False  # whether it is from a TSV file with quotes as in CSV, which were removed
 
 
 # Files
 
 
 def read_rows(path: str | os.PathLike[str]) -> Records:
-    """Read a whole file; formats and errors as for :func:`read_records`.
+    """Read a whole file; see :func:`read_records`.
 
     Raises:
-        ValueError: also if the file is too large to be held in memory.
+        ValueError: the file cannot be read, or is too large for memory.
     """
     records, size = [], 0
     for record in read_records(path):
@@ -87,7 +76,7 @@ def read_rows(path: str | os.PathLike[str]) -> Records:
 
 
 def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[Records]:
-    """Yield ``size`` rows of a file at a time, or fewer large ones; formats as for :func:`read_records`."""
+    """Yield ``size`` rows of a file at a time, or fewer large ones; see :func:`read_records`."""
     chunk: list[Record] = []
     chunk_bytes = 0
     for record in read_records(path):
@@ -112,20 +101,19 @@ def _bytes_of(value: object) -> int:
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
-    """Yield the rows of a file in the format that follows from its name.
+    """Yield the rows of a file. Its name tells the format.
 
-    - A folder is a data set that ``datasets`` saved (``save_to_disk``), and ``*.parquet`` is Parquet.
-    - ``*.csv`` has a header with the names of the columns, then one record per row; all cells are texts.
-    - ``*.tsv`` is the same with tabs between cells, and quotes are letters unless a CSV writer wrote the file, so
-      that quotes stand around whole cells only, and those within are doubled.
-    - ``*.json`` and ``*.jsonl`` have one JSON object per line, in UTF-8, or a JSON list of objects, which is read
-      whole.
+    - A folder is a data set that ``datasets`` saved (``save_to_disk``). ``*.parquet`` is Parquet.
+    - ``*.csv`` has a header with the names of the columns, then one record per row. All cells are texts.
+    - ``*.tsv`` is the same with tabs between cells. Quotes are ordinary characters, unless a CSV writer wrote the
+      file: then quotes enclose whole cells, and quotes within are doubled.
+    - ``*.json`` and ``*.jsonl`` have one JSON object per line, in UTF-8, or a JSON list of objects.
     - A file of any other name is JSON if its first line begins with a brace or a bracket, else CSV or TSV.
 
     The text formats may be compressed (``*.gz``).
 
     Raises:
-        ValueError: the file has no rows or cannot be read as such; file and line are named.
+        ValueError: the file has no rows or cannot be read. File and line are named.
     """
     name = os.fspath(path)
     records: Iterator[Record]
@@ -146,16 +134,16 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
 
 
 def delimiter_of(name: str) -> str | None:
-    """Return the delimiter that follows from a file's name, or None if it is no name of a CSV or TSV file."""
+    """Return the delimiter of a CSV or TSV file by its name, or None for any other file."""
     name = name.lower().removesuffix(".gz")
     return "," if name.endswith(".csv") else "\t" if name.endswith(".tsv") else None
 
 
 def dialect_of(delimiter: str, *, has_quotes: bool) -> dict[str, Any]:
-    """Return the arguments of readers and writers of module ``csv``; without quotes these are letters."""
+    """Return arguments for module ``csv``. Without ``has_quotes``, quotes are ordinary characters."""
     if not has_quotes:
         return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None, "lineterminator": "\n"}
-    # Lines end with CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
+    # Lines end with CRLF (RFC 4180), so that a carriage return within a cell is quoted too.
     return {"delimiter": delimiter, "lineterminator": "\r\n"}
 
 
@@ -202,17 +190,17 @@ def _delimiter_in(start: bytes, name: str) -> str | None:
 
 
 def _other_delimiter(header: str, name: str, delimiter: str) -> str:
-    """Return the delimiter of a CSV or TSV file whose header has not the one that its name says.
+    """Return the delimiter of a CSV or TSV file whose header lacks the delimiter of its name.
 
     Raises:
-        ValueError: the header has a delimiter that is not read in such a file.
+        ValueError: the header has a delimiter that such a file may not have.
     """
     counts = {sign: header.count(sign) for sign in "\t,;|" if sign != delimiter and sign in header}
     if not counts or header[:4].lower() == "sep=":
-        return delimiter  # The file has one column, or a line that is meant for Excel.
+        return delimiter  # The file has one column, or a line for Excel.
     other = max(counts, key=counts.__getitem__)
     if delimiter == "," and other == ";":
-        warn(f"{name} has semicolons between its cells, and is read so")
+        warn(f"{name} has semicolons between its cells and is read with these")
         return other
     names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
     fault = f"the header has no {names[delimiter]}, but {names[other]}"
@@ -225,7 +213,7 @@ def _other_delimiter(header: str, name: str, delimiter: str) -> str:
 
 
 def _line_records(file: _Bytes, name: str) -> Iterator[Record]:
-    r"""Yield one JSON object per line, split at \n alone: texts may hold other line separators."""
+    r"""Yield one JSON object per line. Lines end with \n alone, because texts may have other line separators."""
     first_blank = 0
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
         where = f"{name}:{number}"
@@ -248,13 +236,13 @@ def _line_records(file: _Bytes, name: str) -> Iterator[Record]:
                 raise ValueError(f"{where}: {fault}; {remedy}") from None
             if text[getattr(error, "pos", 0) :].strip() == ",":
                 remedy = "remove it, or write the objects as a list, between [ and ]"
-                raise ValueError(f"{where}: a comma stands behind the JSON object; {remedy}") from None
+                raise ValueError(f"{where}: a comma follows the JSON object; {remedy}") from None
             raise ValueError(f"{where}: {_json_fault(error)}") from None
         yield Record(number - 1, _checked_object(value, where))
 
 
 def _list_records(file: _Bytes, name: str) -> Iterator[Record]:
-    """Yield the objects of a JSON list, each with the line on which it begins."""
+    """Yield the objects of a JSON list, numbered by the lines on which they begin."""
     raw = file.read(LONGEST_LIST + 1)
     if len(raw) > LONGEST_LIST:
         fault = f"a JSON list of over {LONGEST_LIST:,} bytes, which would be held in memory"
@@ -284,12 +272,12 @@ def _list_records(file: _Bytes, name: str) -> Iterator[Record]:
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict of the pairs of a JSON object; a key that stands twice is a ValueError."""
+    """Make a dict of the pairs of a JSON object. A repeated key is a ValueError."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated!r:.60} stands twice in one object; rename or remove one")
+        raise ValueError(f"the key {repeated!r:.60} is repeated in one object; rename or remove one")
     return fields
 
 
@@ -302,7 +290,7 @@ def _checked_object(value: object, where: str) -> dict[str, Any]:
 def _json_fault(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error.msg} (character {error.colno})"
-    # Other errors are a key that stands twice and an integer of thousands of digits.
+    # Other errors are a repeated key and an integer of thousands of digits.
     return f"not JSON: {'nested too deeply' if isinstance(error, RecursionError) else error}"
 
 
@@ -314,7 +302,7 @@ class _Lines:
 
     Attributes:
         count: number of lines read.
-        before_row: number of lines before the row that is being read.
+        before_row: number of lines before the current row.
     """
 
     def __init__(self, file: _Bytes, name: str) -> None:
@@ -338,14 +326,14 @@ class _Lines:
 
     @property
     def where(self) -> str:
-        """Return file and line of the row's beginning."""
+        """Return the file and the line on which the current row begins."""
         return f"{self._name}:{self.before_row + 1}"
 
 
-def looks_quoted(cell: str) -> bool:
-    """Tell whether a cell of a TSV file probably has its quotes from a CSV writer.
+def _looks_quoted(cell: str) -> bool:
+    """Tell whether a CSV writer probably put the quotes around a cell of a TSV file.
 
-    It stands between quotes, all quotes within are doubled, and it holds a quote, a list, an object or nothing.
+    If so, all quotes within are doubled, and the cell holds a quote, a list, an object or nothing.
     """
     text = cell[1:-1]
     rest = text.replace('""', "")
@@ -354,11 +342,11 @@ def looks_quoted(cell: str) -> bool:
 
 
 def _is_quoted(file: _Bytes) -> bool:
-    """Tell whether a CSV writer wrote a file with tabs, and go back to where the file stands.
+    """Tell whether a CSV writer wrote a file with tabs. The file position does not change.
 
-    Quotes then stand around whole cells only, and those within are doubled. As texts such as "So it is." have
-    quotes around them as well, there must be a sign: a header in quotes, a cell that :func:`looks_quoted`, or a
-    row that has its number of cells only if tabs and line breaks between quotes are letters.
+    Such a file has quotes around whole cells only, and quotes within are doubled. Texts such as "So it is." have
+    quotes around them too, so one more sign is needed: a header in quotes, a cell that :func:`_looks_quoted`, or a
+    row that has the right number of cells only if quotes enclose tabs or line breaks.
     """
     begin, columns, has_sign = file.tell(), 0, False
     for lines in _quoted_rows(file):
@@ -371,14 +359,14 @@ def _is_quoted(file: _Bytes) -> bool:
             break
         if not columns:
             columns, has_sign = len(cells), all(cell.startswith(b'"') for cell in cells)
-        has_sign |= any(looks_quoted(cell.decode("utf-8", "replace")) for cell in cells)
+        has_sign |= any(_looks_quoted(cell.decode("utf-8", "replace")) for cell in cells)
         has_sign |= len(cells) == columns and any(line.count(b"\t") != columns - 1 for line in lines)
     file.seek(begin)
     return has_sign
 
 
 def _quoted_rows(file: _Bytes) -> Iterator[list[bytes]]:
-    """Yield the lines of each row, which ends when all quotes are closed, or at :data:`LONGEST_LINE`."""
+    """Yield the lines of each row. It ends when all quotes are closed, or at :data:`LONGEST_LINE` bytes."""
     lines, size, quotes = list[bytes](), 0, 0
     for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
         lines.append(line)
@@ -405,7 +393,7 @@ def _cell_records(file: _Bytes, name: str, delimiter: str, has_quotes: bool) -> 
         if not cells:
             first_blank = first_blank or lines.count
             continue
-        # In a file of one column a blank line may be meant as a blank cell.
+        # In a file of one column a blank line may be a blank cell.
         if first_blank and len(columns) == 1:
             or_quotes = '; a blank cell is ""' if has_quotes else ""
             raise ValueError(f"{name}:{first_blank}: the line is blank; remove it{or_quotes}")
@@ -415,15 +403,15 @@ def _cell_records(file: _Bytes, name: str, delimiter: str, has_quotes: bool) -> 
             raise ValueError(f"{lines.where}: {fault}{end}; {_QUOTES if has_quotes else _TABS}")
         values = dict(zip(columns, cells, strict=True))
         for column, cell in () if has_quotes else values.items():
-            if '""' in cell[1:-1] and looks_quoted(cell):
-                fault = f"column {column!r} holds a text with quotes as in CSV, but others have quotes as letters"
+            if '""' in cell[1:-1] and _looks_quoted(cell):
+                fault = f"column {column!r} holds a text quoted as in CSV, but others have unquoted texts"
                 raise ValueError(f"{lines.where}: {fault}; write all of them alike, or .csv or .jsonl")
         yield Record(lines.before_row, values, in_cells=True, is_unquoted=has_quotes and delimiter == "\t")
 
 
 def _cells(lines: _Lines, delimiter: str, has_quotes: bool) -> Iterator[list[str]]:
-    """Yield the list of cells of each row, which is empty for a blank line."""
-    csv.field_size_limit(LONGEST_LINE)  # The default limit of 131,072 characters is too low for contexts.
+    """Yield the cells of each row, [] for a blank line."""
+    csv.field_size_limit(LONGEST_LINE)  # The default of 131,072 characters is too low for contexts.
     try:
         for cells in csv.reader(lines, strict=True, **dialect_of(delimiter, has_quotes=has_quotes)):
             yield cells
@@ -446,7 +434,7 @@ def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
             raise ValueError(f"rows of over {LONGEST_LINE:,} bytes; leave them out")
         leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
         texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING"]
-        file = parquet.ParquetFile(opened, read_dictionary=texts)  # A text that is repeated is held once.
+        file = parquet.ParquetFile(opened, read_dictionary=texts)  # Repeated texts are held once.
         check_titles(file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
             size = batch.num_rows if _decoded_bytes(batch.to_struct_array()) <= LONGEST_LINE else 1
@@ -485,7 +473,7 @@ def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _readable(name: str, kind: str) -> Iterator[None]:
-    """Turn every exception in the block into a ValueError, as libraries raise many kinds for a damaged file."""
+    """Turn every exception in the block into a ValueError, because damaged files raise many kinds."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Writing of rows in the format of a file's name; the target is replaced when the file is complete."""
+"""Write rows in the format that a file's name tells. A complete file replaces the target."""
 
 import csv
 import gzip
@@ -7,18 +7,18 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from mars_score.atomic import check_replaceable, keep_mode, naming, temporary_folder
 from mars_score.data.columns import Records
 from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import without_surrogates
 
-STDOUT = "-"  # as a name of an output
+STDOUT = "-"  # the name of standard output
 RUN_PREFIX = ".mars-run-"
 _LINES_TOGETHER = 2**20  # bytes of lines that are written together
 _ROW_GROUP_SIZE = 4096  # rows of a row group of Parquet files, at most
@@ -34,7 +34,7 @@ _NOT_WRITTEN = (
 
 
 def plain(value: object) -> Any:
-    """Return a value as JSON holds it: NaN and infinities as None, decimals as floats, dates in ISO 8601.
+    """Convert a value to what JSON can hold: NaN and infinities to None, decimals to floats, dates to ISO 8601.
 
     Raises:
         TypeError: JSON cannot hold the value.
@@ -53,10 +53,10 @@ def plain(value: object) -> Any:
 
 
 def row_line(row: Mapping[str, Any]) -> str:
-    """Write a row as one line of JSON; characters that UTF-8 cannot hold are escaped.
+    """Write a row as one line of JSON, with characters escaped that UTF-8 cannot encode.
 
     Raises:
-        TypeError: JSON cannot hold a value.
+        TypeError: JSON cannot hold a value. Its column is named.
     """
     values = {}
     for name, value in row.items():
@@ -74,15 +74,15 @@ def row_line(row: Mapping[str, Any]) -> str:
 
 @contextmanager
 def run_folder(out: str | None) -> Iterator[Path]:
-    """Make a temporary folder for the results of a run, beside its output if that is a file.
+    """Make a temporary folder for the results of a run, beside its output file if it has one.
 
     Raises:
-        OSError: the output is a folder, is read-only, or its folder does not exist or cannot be written.
-        ValueError: its name ends as that of a format in which rows are not written.
+        OSError: the output is a folder or read-only, or its folder is missing or read-only.
+        ValueError: rows are not written in the format of its name.
     """
     parent = None
     if out is not None and not is_stream(out):
-        check_format(out)
+        _check_format(out)
         target = Path(os.path.realpath(out))
         if target.is_dir():
             raise IsADirectoryError(f"{out}: Is a directory")
@@ -101,8 +101,8 @@ def run_folder(out: str | None) -> Iterator[Path]:
         yield folder
 
 
-def check_format(out: str) -> None:
-    """Raise ValueError if a file's name ends as that of a format in which rows are not written."""
+def _check_format(out: str) -> None:
+    """Raise ValueError if rows are not written in the format of a file's name."""
     ending = next((ending for ending in _NOT_WRITTEN if out.lower().endswith(ending)), None)
     if ending:
         stem = out[: -len(ending)]
@@ -112,7 +112,7 @@ def check_format(out: str) -> None:
 
 
 def is_stream(out: str) -> bool:
-    """Tell whether an output cannot be replaced as a file can: standard output, /dev/stdout, a pipe."""
+    """Tell whether an output is not a file that can be replaced, but standard output, a device or a pipe."""
     path = Path(os.path.abspath(out))
     device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
     return out == STDOUT or device or (path.exists() and not path.is_file() and not path.is_dir())
@@ -123,23 +123,23 @@ class LineFile:
 
     Args:
         path: of the file.
-        name: names it in errors of a full disk; None for its path.
+        name: names it in errors; None for its path.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
         self._path, self._name = path, name or os.fspath(path)
         self._lines: list[bytes] = []  # not yet written
-        self._size = 0  # their bytes
+        self._size = 0  # bytes of these lines
 
     def add(self, line: str) -> None:
-        """Write the next line, which ends with a line break and has no other."""
+        """Write the next line. It must end with its only line break."""
         self._lines.append(line.encode("utf-8", "surrogatepass"))
         self._size += len(self._lines[-1])
         if self._size > _LINES_TOGETHER:
             self._write()
 
     def complete(self) -> Path:
-        """Write what is left, and return the path."""
+        """Write the last lines, and return the path."""
         self._write()
         return self._path
 
@@ -154,10 +154,10 @@ class LineFile:
 
 
 def write(rows: LineFile, out: str) -> None:
-    """Convert rows, which are lines of JSON, to the format of ``out``, and move the file there.
+    """Convert a complete JSONL file to the format of ``out``, and move it there.
 
     Raises:
-        OSError: the output cannot be written; its path is named.
+        OSError: the output cannot be written. Its path is named.
     """
     try:
         complete = rows.complete()
@@ -185,7 +185,7 @@ def _copy(path: Path, sink: BinaryIO) -> None:
 
 
 def convert(rows: Path, out: str) -> Path:
-    """Convert a JSONL file to the format of ``out`` (Parquet, CSV, TSV, JSONL, perhaps .gz); return the new file.
+    """Convert a JSONL file to the format of ``out`` (Parquet, CSV, TSV, JSONL, perhaps .gz); return the new path.
 
     Raises:
         ValueError: Parquet cannot hold the rows.
@@ -211,10 +211,10 @@ def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(without_surrogates(json.dumps(json.loads(line), ensure_ascii=False)))
 
 
-def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
-    """Write a header and one record per row, with JSON for values other than strings and None.
+def _write_cells(rows: Path, path: Path, delimiter: str, opened: Callable[..., IO[Any]]) -> None:
+    """Write a header and the rows, with values other than strings and None as JSON.
 
-    Also in TSV, cells are quoted as in CSV, as readers of other libraries expect it.
+    TSV cells are quoted as in CSV, because readers of other libraries expect it.
     """
     columns = list(dict.fromkeys(name for row in _rows_in(rows) for name in row))
     with opened(path, "wt", encoding="utf-8", newline="") as file:
@@ -236,7 +236,7 @@ def _write_parquet(rows: Path, path: Path, out: str) -> None:
     schema = pyarrow.schema([])
     try:
         for group in _row_groups(rows):
-            # Arrow takes the columns of the first row alone.
+            # Arrow takes its columns from the first row alone.
             names = dict.fromkeys(name for row in group for name in row)
             table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in group])
             schema = pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
@@ -262,12 +262,12 @@ def _row_groups(path: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 class Writable:
-    """Checks before anything is computed whether rows can be written in the format of a file's name.
+    """Checks whether rows can be written in the format of a file's name, before anything is computed.
 
     Args:
         out: the file.
-        added: names of columns that the run adds to those of the rows.
-        folder: for a trial Parquet file, as only writing one shows whether Parquet can hold the rows.
+        added: names of columns that the run adds.
+        folder: for a trial Parquet file. Only writing one shows whether Parquet can hold the rows.
     """
 
     def __init__(self, out: str, added: Sequence[str], folder: Path) -> None:
@@ -295,7 +295,7 @@ class Writable:
                 sink.writelines(lines)
 
     def finish(self) -> None:
-        """Check the rows together, as the types of Parquet columns depend on all of them.
+        """Check all rows together, because the types of Parquet columns depend on all of them.
 
         Raises:
             ValueError: the rows cannot be written.

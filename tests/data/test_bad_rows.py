@@ -11,7 +11,7 @@ SETTINGS = word_recall.SETTINGS
 OPTIONS = [*word_recall.OPTIONS, "--samples-column", "sample", "--task-column", "task"]
 
 ASK, REPLY, BRIEF = ({"role": role, "content": "Hello."} for role in ("user", "assistant", "system"))
-PASSAGES = r'must be a string, got dict .* retrieved passages are given as \{"passages": \["...", "..."\]\}'
+PASSAGES = r'must be a string, got dict .* give retrieved passages as \{"passages": \["...", "..."\]\}'
 # A column, what stands in its second row, and what the message says behind the place.
 BAD_ROWS = [
     ("prediction", None, "must be a string, got NoneType"),

@@ -644,9 +644,7 @@ def test_a_notice_tells_of_tsv_that_a_csv_writer_wrote(tmp_path):
 def test_tsv_with_quotes_of_both_kinds_is_refused(tmp_path, other):
     path = tmp_path / "rows.tsv"
     path.write_text(f'prediction\treference\n{other}\tx\n"He said ""no""."\ty\n')
-    with pytest.raises(
-        ValueError, match=r"rows.tsv:3: column 'prediction' holds a text with quotes as in CSV, .*;"
-    ):
+    with pytest.raises(ValueError, match=r"rows.tsv:3: column 'prediction' holds a text quoted as in CSV, .*;"):
         read_rows(path)
 
 
