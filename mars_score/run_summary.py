@@ -1,4 +1,4 @@
-"""The summary of a run: the mean score, notices, and the rows to show; other rows are not kept."""
+"""Summarise a run: its mean score, its notices, and the rows to show. Other rows are not kept."""
 
 from __future__ import annotations
 
@@ -17,20 +17,15 @@ from mars_score.stats.resampling import ContextLabels, mean_interval
 if TYPE_CHECKING:
     from mars_score.runs import ResultRow
 
-SHOWN = 3  # number of lowest rows in the summary, and of highest ones; twice as many of each finding
+SHOWN = 3  # lowest rows that are shown, and highest ones; of rows with findings twice as many
 
 
 @dataclass
 class Lowest:
-    """The rows with the lowest values so far, lowest first, and of equal ones the first that came.
+    """The rows with the lowest values so far, lowest first. Of equal rows the first ones are kept."""
 
-    Attributes:
-        size: number of rows that are kept.
-        pairs: (value, row) pairs.
-    """
-
-    size: int
-    pairs: list[tuple[float, ResultRow]] = field(default_factory=list)
+    size: int  # number of rows that are kept
+    pairs: list[tuple[float, ResultRow]] = field(default_factory=list)  # (value, row) pairs
 
     def add(self, value: float, row: ResultRow) -> None:
         """Add the next row."""
@@ -44,7 +39,7 @@ class Lowest:
 
 
 class Highest(Lowest):
-    """The rows with the highest values so far, highest last, and of equal ones the last that came."""
+    """The rows with the highest values so far, highest last. Of equal rows the last ones are kept."""
 
     def add(self, value: float, row: ResultRow) -> None:
         """Add the next row."""
@@ -54,13 +49,7 @@ class Highest(Lowest):
 
 @dataclass
 class Listed:
-    """The rows with one label, of which the summary keeps the lowest and the highest.
-
-    Attributes:
-        count: of all of them.
-        lowest: those with the lowest scores.
-        highest: those with the highest scores.
-    """
+    """The rows with one label: their number, and those with the lowest and the highest scores."""
 
     count: int = 0
     lowest: Lowest = field(default_factory=lambda: Lowest(2 * SHOWN))
@@ -75,22 +64,16 @@ class Listed:
 
 @dataclass
 class Summary:
-    """The summary of the rows so far.
+    """The summary of the rows so far."""
 
-    Attributes:
-        lowest: the rows with the lowest scores.
-        scores: of all rows.
-        by_label: the rows by what was found in them first.
-        notices: counted over all rows.
-        supported: of the summaries among them.
-        unchecked: number of rows of which no contradiction can be told, by the reason.
-    """
-
-    lowest: Lowest = field(default_factory=lambda: Lowest(0))
-    scores: array[float] = field(default_factory=lambda: array("d"))
+    lowest: Lowest = field(default_factory=lambda: Lowest(0))  # the rows with the lowest scores
+    scores: array[float] = field(default_factory=lambda: array("d"))  # of all rows
+    # the rows by the label of their first finding, "" for none
     by_label: dict[str, Listed] = field(default_factory=lambda: {label: Listed() for label in LABELS})
-    notices: Notices = field(default_factory=Notices)
+    notices: Notices = field(default_factory=Notices)  # counted over all rows
+    # mean probability of support, for each summary among the rows
     supported: array[float] = field(default_factory=lambda: array("d"))
+    # number of rows that cannot be checked for contradictions, by the reason
     unchecked: Counter[str] = field(default_factory=Counter)
     _labels: ContextLabels = field(default_factory=ContextLabels)
     _contexts: array[int] = field(default_factory=lambda: array("q"))  # their labels, by row
@@ -115,17 +98,17 @@ class Summary:
 
     @property
     def faithfulness(self) -> float | None:
-        """Return the mean over summaries of the probability that the context says a sentence; None without any."""
+        """Return the mean over summaries of the probability that the context says a sentence; None for none."""
         return statistics.mean(self.supported) if self.supported else None
 
     @property
     def interval(self) -> list[float] | None:
-        """Return the 95 % interval of the mean by resampling contexts, or None with fewer than ten contexts."""
+        """Return the 95 % interval of the mean, from a bootstrap over contexts; None for fewer than ten."""
         return mean_interval(self.scores, self._contexts).ends
 
     @property
     def shown(self) -> dict[str, list[ResultRow]]:
-        """Return the rows to show, by rising score: by label the lowest, and the highest without findings."""
+        """Return the rows to show by label, by rising score: the lowest, and without findings also the highest."""
         shown = {label: listed.lowest.rows for label, listed in self.by_label.items()}
         others = self.by_label[""]
         if others.count > 2 * SHOWN:

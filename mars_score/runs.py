@@ -1,6 +1,6 @@
-"""A run over a file in three passes: rows are checked, computed, and read with their results.
+"""Run over a file in three passes: check all rows, compute their results, and read both together.
 
-Model outputs are cached as soon as they are known, so that a stopped run continues when it is started again.
+Model outputs are cached at once, so that a stopped run continues when it is started again.
 """
 
 from __future__ import annotations
@@ -32,43 +32,31 @@ from mars_score.signature import Signature, make_signature
 from mars_score.workers import in_processes
 
 Action = Literal["score", "augment"]
-# Columns of the output.
-ADDED = {
+ADDED = {  # columns of the output, besides those of the input
     "score": ("mars", "aspects", "contradicted", "supported", "unsupported", "mars_signature"),
     "augment": ("augmented_references", "augmentations"),
 }
 RESULTS = "results.jsonl"  # in the run's folder
-_CHECKED_TOGETHER = 512  # rows of a chunk of the first pass
+_CHECKED_TOGETHER = 512  # rows of a chunk in the first pass
 
 
 class Chunk(NamedTuple):
-    """Some rows of a file in sequence.
+    """Some rows of a file in sequence."""
 
-    Attributes:
-        file: the rows as in the file, but with one candidate each.
-        rows: the same rows, checked; examples if they have no candidates.
-    """
-
-    file: Records
-    rows: Sequence[Any]
+    file: Records  # the unchecked rows, with one candidate each
+    rows: Sequence[Any]  # the checked rows, or examples if they have no candidates
 
 
 @dataclass(frozen=True)
 class RowAction:
-    """The work on each row of a run, which can be sent to other processes.
+    """The work on each row of a run. It can be pickled for other processes."""
 
-    Attributes:
-        name: "score" to score the rows, "augment" to augment their references.
-        arguments: of the scorer.
-        idf: counted over the whole file; None if the scorer needs none of it.
-    """
-
-    name: Action
-    arguments: Mapping[str, Any]
-    idf: Idf | None = None
+    name: Action  # "score" to score the rows, "augment" to augment their references
+    arguments: Mapping[str, Any]  # of the scorer
+    idf: Idf | None = None  # counted over the whole file. None if the scorer does not need it.
 
     def __call__(self, scorer: MarsScorer, rows: Sequence[Any]) -> list[bytes]:
-        """Return a line of JSON for each row: its score or its augmented references, and its notices."""
+        """Return a line of JSON for each row, with its score or augmented references and its notices."""
         results: list[tuple[dict[str, Any], Iterable[Notice]]]
         if self.name == "score":
             results = [(score.to_dict(), score.notices) for score in scorer.row_scores(rows, self.idf)]
@@ -80,11 +68,12 @@ class RowAction:
         ]
 
     def start(self, device: str | None) -> Callable[[Sequence[Any]], list[bytes]]:
-        """Return the function from rows to lines, with a scorer on ``device`` unless its arguments name one."""
-        arguments = {**self.arguments}
-        if device is not None and arguments.get("device") is None:
-            arguments["device"] = device
-        return partial(self, MarsScorer(**arguments))
+        """Make a scorer, and return the function from rows to lines.
+
+        The scorer is on ``device`` unless its arguments name another.
+        """
+        named = self.arguments.get("device")
+        return partial(self, MarsScorer(**{**self.arguments, "device": device if named is None else named}))
 
 
 def _augment_result(references: Sequence[AugmentedReference]) -> tuple[dict[str, Any], Iterable[Notice]]:
@@ -98,10 +87,7 @@ def _augment_result(references: Sequence[AugmentedReference]) -> tuple[dict[str,
 class InputFile:
     """A file of rows that is read several times and must not change in between.
 
-    Args:
-        path: of the file.
-        columns: of the file.
-        task: of rows that have none in the file.
+    Rows without a task in the file have the task ``task``.
 
     Raises:
         ValueError: the file can be read only once.
@@ -119,24 +105,22 @@ class InputFile:
         self._state = self._read_state()
 
     def chunks(self, size: int, readings: Readings | None = None) -> Iterator[Chunk]:
-        """Yield all rows from the first on, ``size`` of the file's at a time; count how they are read.
+        """Yield all rows of the file, ``size`` at a time. Count in ``readings`` how they are read.
 
         Raises:
             TypeError, ValueError: a row cannot be used (its line is named), or the file has changed.
         """
+        readings = readings or Readings()
         try:
             for file in read_chunks(self.path, size):
                 self._check_state()
-                yield self._chunk(file, readings or Readings())
+                if self._present is None:
+                    self._present = self.columns.found_in(file)
+                yield Chunk(*self._present.checked(file, self._kinds, task=self._task, readings=readings))
         except (ValueError, TypeError, OSError):
-            self._check_state()  # If the file has changed, that is to blame.
+            self._check_state()  # A change of the file explains any other error.
             raise
         self._check_state()
-
-    def _chunk(self, file: Records, readings: Readings) -> Chunk:
-        if self._present is None:
-            self._present = self.columns.found_in(file)
-        return Chunk(*self._present.checked(file, self._kinds, task=self._task, readings=readings))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -149,19 +133,12 @@ class InputFile:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A row of a file with its result.
+    """A row of a file with its result."""
 
-    Attributes:
-        number: of the lines before it in the file.
-        record: the row as in the file, but with one candidate.
-        row: the same, checked; an example if the file has no candidates.
-        result: what was computed for it, as plain data.
-    """
-
-    number: int
-    record: Mapping[str, Any]
-    row: Any
-    result: Mapping[str, Any]
+    number: int  # the number of lines before it in the file
+    record: Mapping[str, Any]  # the unchecked row, with one candidate
+    row: Any  # the checked row, or an example if the file has no candidates
+    result: Mapping[str, Any]  # the computed values, ready for JSON
 
     @property
     def notices(self) -> frozenset[Notice]:
@@ -170,60 +147,44 @@ class ResultRow:
 
     @cached_property
     def score(self) -> RowScore:
-        """Return the score of a row that was scored."""
+        """Return the score, if the action is "score"."""
         return RowScore.from_dict(self.result, self.notices)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Return what was found in the sentences of a row that was scored."""
+        """Return the findings in the candidate's sentences, if the action is "score"."""
         return findings_of(self.row, self.score)
 
 
 class Reader(Protocol):
-    """What takes the rows of a run one by one, in their order."""
+    """An object that receives the rows of a run one by one, in order."""
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
+        """Add the next row."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What is asked of a run.
+    """The options of a run."""
 
-    Attributes:
-        path: of the file.
-        columns: of the file.
-        arguments: of the scorer.
-        out: the output, or None for none.
-        chunk_size: number of rows computed together.
-        workers: number of processes.
-    """
-
-    path: str
-    columns: Columns
-    arguments: Mapping[str, Any]
-    out: str | None = None
-    chunk_size: int = 256
-    workers: int = 1
+    path: str  # of the input file
+    columns: Columns  # of the input file
+    arguments: Mapping[str, Any]  # of the scorer
+    out: str | None = None  # path of the output, or None
+    chunk_size: int = 256  # rows computed together
+    workers: int = 1  # processes
 
 
 @dataclass
 class Contents:
-    """What the rows of a file are like.
+    """Properties of all rows of a file."""
 
-    Attributes:
-        readings: how contexts and candidates were read that are more than texts.
-        rows: number of candidates.
-        reference_counts: different numbers of references of a row.
-        tasks: of the rows.
-        has_samples: whether any row has samples.
-    """
-
+    # how contexts and candidates were read that are more than texts
     readings: Readings = field(default_factory=Readings)
-    rows: int = 0
-    reference_counts: set[int] = field(default_factory=set)
-    tasks: set[str] = field(default_factory=set)
-    has_samples: bool = False
+    rows: int = 0  # number of candidates
+    reference_counts: set[int] = field(default_factory=set)  # the distinct numbers of references per row
+    tasks: set[str] = field(default_factory=set)  # the distinct tasks
+    has_samples: bool = False  # whether any row has samples
 
     def add(self, rows: Sequence[Row | Example]) -> None:
         """Add the next rows."""
@@ -240,18 +201,13 @@ def check_file(
     progress: Progress | None = None,
     see: Callable[[Chunk], None] | None = None,
 ) -> CheckedFile:
-    """Check all rows, and that the output can hold them, before any model is loaded; also count IDF.
+    """Check all rows and whether the output can hold them, and count IDF. No model is loaded.
 
-    Args:
-        action: whether to score the rows or to augment their references.
-        options: of the run.
-        folder: for the results.
-        progress: called as ``progress(stage, done, total)``.
-        see: called with the rows, some at a time.
+    ``folder`` is for the results. ``see`` is called with each chunk of rows.
 
     Raises:
-        TypeError, ValueError: an argument of :class:`MarsScorer` is wrong, its settings do not go with the action
-            or the columns, or a row cannot be used (its line is named).
+        TypeError, ValueError: an argument of :class:`MarsScorer` is wrong, its settings do not fit the action or
+            the columns, or a row cannot be used (its line is named).
     """
     arguments = dict(options.arguments)
     if store_folder(arguments.get("store")) is None:
@@ -282,27 +238,18 @@ def check_file(
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file of which all rows can be used; :func:`check_file` makes it.
-
-    Attributes:
-        file: the file.
-        contents: what its rows are like.
-        scorer: computes the results in this process.
-        action: the work on each row.
-        results: path of the file for the results.
-        chunk_size: number of rows computed together.
-    """
+    """A file whose rows have been checked, made by :func:`check_file`."""
 
     file: InputFile
-    contents: Contents
-    scorer: MarsScorer
-    action: RowAction
-    results: Path
-    chunk_size: int
+    contents: Contents  # properties of its rows
+    scorer: MarsScorer  # computes the results in this process
+    action: RowAction  # the work on each row
+    results: Path  # the file for the results
+    chunk_size: int  # rows computed together
 
     @property
     def signature(self) -> Signature:
-        """Return all that scores depend on besides the texts; revisions may be unknown until models are used."""
+        """Return the signature of the scores. Revisions of models may be unknown until these are used."""
         return make_signature(
             self.scorer.settings,
             self.contents.reference_counts,
@@ -312,11 +259,11 @@ class CheckedFile:
         )
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows, those that are computed together at a time."""
+        """Yield all rows in the chunks that are computed together."""
         return self.file.chunks(self.chunk_size)
 
     def compute(self, workers: int = 1) -> Results:
-        """Compute the results of all rows, in this process or in several."""
+        """Compute the results of all rows, in this process or in several worker processes."""
         chunks, report = (chunk.rows for chunk in self.chunks()), self.scorer.runtime.report
         report(self.action.name, 0, self.contents.rows)
         if workers > 1:
@@ -332,18 +279,13 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of all rows of a file; :meth:`CheckedFile.compute` makes them.
-
-    Attributes:
-        checked: the file.
-        signature: all that the scores depend on besides the texts.
-    """
+    """The results of all rows of a file, made by :meth:`CheckedFile.compute`."""
 
     checked: CheckedFile
-    signature: Signature
+    signature: Signature  # of the scores
 
     def read(self, readers: Iterable[Reader]) -> None:
-        """Give each row to all readers; rows are not kept."""
+        """Pass each row to all readers. Rows are not kept."""
         readers = list(readers)
         for row in self:
             for reader in readers:
@@ -362,19 +304,13 @@ class Results:
         return self.checked.contents.readings
 
     def explain(self, rows: Sequence[ResultRow]) -> tuple[Explanation, ...]:
-        """Explain the scores of some rows."""
+        """Explain the scores of the given rows."""
         checked = [row.row for row in rows]
         return self.checked.scorer.explain_rows(checked, self.checked.action.idf) if rows else ()
 
 
 class OutputFile:
-    """Writes the rows with the columns that a run adds, and puts them in place when all are there.
-
-    Args:
-        results: of the run.
-        out: the output.
-        folder: of the run.
-    """
+    """Writes the rows of a run with the columns that it adds to the file ``out``."""
 
     def __init__(self, results: Results, out: str, folder: Path) -> None:
         self._action, self._signature = results.checked.action.name, str(results.signature)
@@ -388,9 +324,9 @@ class OutputFile:
         self._rows.add(row_line({**row.record, **{name: values[name] for name in ADDED[self._action]}}))
 
     def finish(self) -> None:
-        """Put the rows in place; they may replace the input.
+        """Replace the output, which may be the input, by the complete rows.
 
         Raises:
-            OSError: the output cannot be written; its path is named.
+            OSError: the output cannot be written. Its path is named.
         """
         write(self._rows, self._out)

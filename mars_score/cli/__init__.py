@@ -24,7 +24,7 @@ from mars_score.version import __version__
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports a wrong option in one line, without the usage that argparse prints before it."""
+    """A parser that reports a wrong option in one line, without argparse's usage message."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """Make the parser of ``mars``, and return it with those of its commands."""
+    """Make the parser of ``mars`` and those of its commands, by name."""
     parser = Parser(
         prog="mars",
         description="MARS: scores generated text by human references and by the context it was written for.",
@@ -48,10 +48,10 @@ def make_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argume
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse arguments, with the options of the project.
+    """Parse arguments together with the project's options.
 
     Raises:
-        ValueError: wrong arguments; the message names the nearest command or option, and the help to look at.
+        ValueError: wrong arguments. The message suggests a command or option, and where to find help.
     """
     parser, commands = make_parser()
     command = next((argument for argument in argv if not argument.startswith("-")), None)
@@ -70,12 +70,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``mars`` with the arguments ``argv``, by default those of the process, and return its exit code."""
+    """Run ``mars`` with ``argv``, by default the arguments of the process, and return its exit code."""
     _reserve_closed_streams()
     set_passive_omp_wait()
     hide_library_output()
     _stop_cleanly()
-    if sys.stdout is None:  # The caller closed it, as in: mars score ... >&-
+    if sys.stdout is None:  # closed by the caller, as in: mars score ... >&-
         return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
     try:
         args = parse(sys.argv[1:] if argv is None else argv)
@@ -102,8 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _reserve_closed_streams() -> None:
     """Open the null device in place of standard streams that the caller closed, as in ``mars score ... 2>&-``.
 
-    A file would get the number of the closed stream else, and what libraries and workers print would go into it.
-    ``sys.stdin`` and ``sys.stdout`` stay None, as a command cannot do without them.
+    Otherwise a file would get the number of the closed stream, and the output of libraries and workers would go
+    into it. ``sys.stdin`` and ``sys.stdout`` stay None, because commands need them.
     """
     for number in range(3):
         try:
@@ -114,12 +114,12 @@ def _reserve_closed_streams() -> None:
                 os.dup2(null, number)
                 os.close(null)
             os.set_inheritable(number, True)
-    if sys.stderr is None:  # Else print() would write to standard output.
+    if sys.stderr is None:  # print() would write to standard output.
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _stop_cleanly() -> None:
-    """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that its temporary folders are removed."""
+    """Make SIGTERM and SIGHUP end the command as Ctrl-C does, so that temporary folders are removed."""
     if threading.current_thread() is not threading.main_thread():
         return
     if sys.unraisablehook is sys.__unraisablehook__:
@@ -134,14 +134,14 @@ def _exit(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _send_again(ignored: Any) -> None:
-    """Send a signal again whose exception Python ignored, as it came while a destructor or a callback ran."""
+def _send_again(ignored: "sys.UnraisableHookArgs") -> None:
+    """Send a signal again if Python ignored its exception, which was raised in a destructor or a callback."""
     stop = ignored.exc_value
     if not isinstance(stop, SystemExit | KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
         return
     number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else int(stop.code or 0) - 128
-    again = threading.Timer(0.01, os.kill, (os.getpid(), number))  # Sent at once, it would be ignored again.
+    again = threading.Timer(0.01, os.kill, (os.getpid(), number))  # An immediate signal would be ignored again.
     again.daemon = True
     again.start()
 

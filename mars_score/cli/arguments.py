@@ -1,4 +1,4 @@
-"""Options that the commands share; the options of settings are made from the configurations."""
+"""Options that the commands share. Those of settings are made from the configurations."""
 
 import argparse
 import dataclasses
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from mars_score.runs import RunOptions
 
 OUT = (
-    "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
-    "output as JSONL"
+    "write each row with {}, as JSONL, .csv, .tsv or .parquet by the ending of the name (.gz: compressed); "
+    "- writes JSONL to standard output"
 )
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-_SAMPLES = "column of texts that others than the scored system wrote for the context: one, or a list"
-_TASK = "column with the task of each row (see --task); an empty cell: as --task says"
+_SAMPLES = "column of texts that other systems wrote for the context, one per row or a list"
+_TASK = "column with the task of each row; --task applies to empty cells"
 _OF_RATED = {
     "rating": "the ratings",
     "group": "labels of what was rated together",
@@ -43,7 +43,7 @@ _OF_RATED = {
 
 
 def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
-    """Add the file and the names of its columns."""
+    """Add the input file and the names of its columns."""
     text = (
         "JSON (one object per line, or a list), .csv, .tsv (also .gz), .parquet, a folder that datasets saved, "
         "or - for standard input, whose first line tells the format"
@@ -53,15 +53,20 @@ def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -
 
 
 def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
-    """Add the names of a file's columns and, for a file with candidates, the options that go with these."""
+    """Add the names of columns. For candidates, also add samples, tasks and ``--no-references``."""
     group = parser.add_argument_group("columns")
+    _add_columns(group, columns)
+    if "prediction" in columns:
+        text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
+        group.add_argument("--no-references", action="store_true", help=text)
+
+
+def _add_columns(group: argparse._ArgumentGroup, columns: Iterable[str]) -> None:
     for column in columns:
         _add_column(group, column, f"column of the {column}s (default: {column})")
     if "prediction" in columns:
         _add_column(group, "samples", _SAMPLES)
         _add_column(group, "task", _TASK)
-        text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
-        group.add_argument("--no-references", action="store_true", help=text)
 
 
 def _add_column(group: argparse._ArgumentGroup, column: str, text: str) -> None:
@@ -81,13 +86,13 @@ def input_columns(args: argparse.Namespace) -> Columns:
 
 
 def _named(args: argparse.Namespace, holds: Iterable[str]) -> dict[str, str]:
-    """Return the names of columns that the options give, by what the columns hold."""
+    """Return the names of columns that options give, by what the columns hold."""
     names = {one: getattr(args, f"{one}_column", None) for one in holds}
     return {one: name for one, name in names.items() if name}
 
 
 def column_options(error: ColumnError, args: argparse.Namespace) -> str:
-    """Return how a command names the columns of an error, or does without, to be added to its message."""
+    """Return the options that name the columns of an error, or do without them, to append to its message."""
     options = [f"--{one}-column" if hasattr(args, f"{one}_column") else f"--{one}" for one in error.holds]
     text = f" with {', '.join(options)}" if options else ""
     if error.holds == ("reference",) and hasattr(args, "no_references"):
@@ -98,15 +103,12 @@ def column_options(error: ColumnError, args: argparse.Namespace) -> str:
 
 
 def add_rated_options(parser: argparse.ArgumentParser) -> None:
-    """Add the columns of a file of rated candidates, and the data sets that compare within groups only."""
+    """Add the columns of a file of rated candidates, and ``--within-groups``."""
     group = parser.add_argument_group("columns")
-    for column in ("prediction", "reference", "context"):
-        _add_column(group, column, f"column of the {column}s (default: {column})")
-    _add_column(group, "samples", _SAMPLES)
-    _add_column(group, "task", _TASK)
+    _add_columns(group, ("prediction", "reference", "context"))
     for column, default in RATED_COLUMNS.items():
         _add_column(group, column, f"column of {_OF_RATED[column]} (default: {default})")
-    text = "data sets (named after their files) whose ratings compare within a group only"
+    text = "data sets (named after their files) whose ratings can be compared only within a group"
     group.add_argument("--within-groups", type=split_names, default=[], metavar="SET,...", help=text)
 
 
@@ -117,18 +119,18 @@ def rated_columns(args: argparse.Namespace) -> dict[str, str]:
 
 @contextmanager
 def readable_again(path: str) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """Copy standard input to a temporary file that can be read several times, if ``path`` is "-".
+    """Yield a file that can be read several times: a copy of standard input if ``path`` is "-".
 
-    Yields the path of a file that can be read several times, and a function that replaces it in a message by what
-    the user knows; in errors it is replaced already.
+    Also yield a function that replaces the path of the copy in a message by "standard input". Messages of errors
+    in the block are replaced too.
 
     Raises:
-        ValueError: also if standard input is closed.
+        ValueError: standard input is closed.
     """
     if path != "-":
         yield path, str
         return
-    if sys.stdin is None:  # The caller closed it, as in: mars score - <&-
+    if sys.stdin is None:  # closed by the caller, as in: mars score - <&-
         raise ValueError("standard input is closed; send the rows to it, or name a file")
     from mars_score.atomic import naming, temporary_folder
 
@@ -161,7 +163,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_options(args: argparse.Namespace) -> "RunOptions":
-    """Return what the options ask of a run."""
+    """Return the options of a run."""
     from mars_score.runs import RunOptions
 
     columns, arguments = input_columns(args), scorer_arguments(args)
@@ -191,7 +193,7 @@ def add_scorer_options(
     Args:
         parser: the parser of a command.
         groups: the groups of settings (:data:`mars_score.settings.GROUPS`) that the command uses.
-        without: settings of these groups that it does not use or replaces by options of its own.
+        without: settings of these groups that the command does not use, or for which it has its own options.
     """
     group = parser.add_argument_group("machine")
     add = partial(group.add_argument, default=argparse.SUPPRESS)  # The defaults are those of MarsScorer.
@@ -210,13 +212,13 @@ def add_scorer_options(
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of MarsScorer that the options set."""
+    """Return the arguments of MarsScorer that the user set."""
     names = ("preset", "batch_size", "encoder_batch_size", "device", "store", *SETTING_NAMES)
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def setting_groups() -> dict[str, list[Option]]:
-    """Return the settings by group, each once; settings of all variants are in the group of general ones."""
+    """Return the settings by group, each once. Settings of several variants are in the group "settings"."""
     groups = {title: list(options_of(config)) for title, config in GROUPS.items()}
     counts = Counter(option.name for options in groups.values() for option in options)
     single = {title: [option for option in group if counts[option.name] == 1] for title, group in groups.items()}
@@ -225,7 +227,7 @@ def setting_groups() -> dict[str, list[Option]]:
 
 
 def _add_settings(group: argparse._ArgumentGroup, options: Iterable[Option]) -> None:
-    """Add an option for each setting, and before the models the preset, which names them."""
+    """Add an option for each setting. The group "models" begins with the preset."""
     if group.title == "models":
         usual = ", ".join(f"{name} for {variant}" for variant, name in DEFAULT_PRESETS.items())
         text = f"all of them: {', '.join(PRESETS)} (default: MARS_PRESET, else {usual})"
@@ -239,7 +241,7 @@ def _add_settings(group: argparse._ArgumentGroup, options: Iterable[Option]) -> 
 
 
 def _parsing(option: Option) -> dict[str, Any]:
-    """Return what argparse needs to parse a setting."""
+    """Return the arguments of ``add_argument`` that parse a setting."""
     parsings: dict[Any, dict[str, Any]] = {
         bool: {"action": argparse.BooleanOptionalAction},
         int: {"type": int, "metavar": "N"},

@@ -1,4 +1,4 @@
-"""The gate of a build: scores of today against those of an earlier run of the same rows."""
+"""Compare scores with a baseline: an earlier run of the same rows."""
 
 from __future__ import annotations
 
@@ -17,53 +17,42 @@ if TYPE_CHECKING:
     from mars_score.runs import Chunk
     from mars_score.signature import Signature
 
-LEAST_FALL = 0.001  # Another batch or machine changes a mean by less.
-_LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")  # They change last digits alone.
+LEAST_FALL = 0.001  # Another batch size or machine changes a mean by less.
+_LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")  # These change only the last digits.
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The scores of an earlier run, by row, and what tells whether today's rows are the same.
-
-    Attributes:
-        path: of the file.
-        scores: by row.
-        signatures: the different ones of the rows; none in a file without them.
-        references: a digest of the references of each row; none if the file has no such column.
-        contexts: the same of the contexts.
-    """
+    """The scores of an earlier run, and what identifies its rows."""
 
     path: str
-    scores: Sequence[float]
-    signatures: Sequence[str] = ()
-    references: Sequence[bytes] = ()
-    contexts: Sequence[bytes] = ()
+    scores: Sequence[float]  # one per row
+    signatures: Sequence[str] = ()  # distinct ones; empty if the file has none
+    references: Sequence[bytes] = ()  # a digest for each row; empty if the file has no such column
+    contexts: Sequence[bytes] = ()  # the same for the contexts
 
 
 class SameRows:
-    """Compares today's rows with those of a baseline.
-
-    Args:
-        baseline: the baseline.
-    """
+    """Checks that the rows of a run are those of a baseline."""
 
     def __init__(self, baseline: Baseline) -> None:
         self._baseline = baseline
-        self._lines: list[str] = []  # of today's rows, as the following
+        # One entry for each row of the run.
+        self._lines: list[str] = []
         self._references: list[bytes] = []
         self._contexts: list[bytes] = []
 
     def add(self, chunk: Chunk) -> None:
-        """Take the next of today's rows."""
+        """Add the next rows of the run."""
         self._lines += map(chunk.file.line, range(len(chunk.rows)))
         self._references += map(_references, chunk.rows)
         self._contexts += map(_context, chunk.rows)
 
     def check(self, signature: Signature) -> Iterator[str]:
-        """Compare all of today's rows and their settings with those of the baseline, and yield notices.
+        """Compare all rows and settings with those of the baseline, and yield notices.
 
         Raises:
-            ValueError: they are not the same.
+            ValueError: they differ.
         """
         before = self._baseline
         if len(self._lines) != len(before.scores):
@@ -81,6 +70,7 @@ class SameRows:
             yield f"{changed} of {len(before.scores)} rows have another context than in {before.path}"
 
     def _refuse_others(self, before: Sequence[bytes], today: Sequence[bytes], what: str) -> None:
+        """Raise ValueError for the first row whose digest differs."""
         for index, (old, new) in enumerate(zip(before, today, strict=True)):
             if old != new:
                 fault = f"{self._lines[index]} has {what} other than row {index + 1} of {self._baseline.path}"
@@ -114,18 +104,13 @@ def _context(row: Row | Example) -> bytes:
 
 
 def _settings(signature: str) -> dict[str, str]:
-    """Return the entries of a signature that matter, by name."""
+    """Return the entries of a signature by name, without those of libraries."""
     entries = dict(entry.partition(":")[::2] for entry in signature.split("|"))
     return {name: value for name, value in entries.items() if name not in _LIBRARIES}
 
 
 def read_baseline(path: str, columns: Columns, task: str | None) -> Baseline:
-    """Read an earlier ``mars score --out``.
-
-    Args:
-        path: of the file.
-        columns: of today's file; the baseline may lack them.
-        task: of rows that have none in the file.
+    """Read an earlier output of ``mars score --out``. It may lack columns of the new run.
 
     Raises:
         OSError: the file cannot be read.
@@ -159,5 +144,5 @@ def read_baseline(path: str, columns: Columns, task: str | None) -> Baseline:
 def _present(columns: Columns, file: Records) -> Columns:
     """Return the columns that a file has, without samples."""
     found = replace(columns, samples=None).found_in(file)
-    lacking: dict[str, Any] = {name: None for name, title in found.names.items() if not file.has(title)}
-    return replace(found, **lacking)
+    missing: dict[str, Any] = dict.fromkeys(name for name, title in found.names.items() if not file.has(title))
+    return replace(found, **missing)

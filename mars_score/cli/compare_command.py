@@ -1,4 +1,4 @@
-"""``mars compare``: two or more systems over the same references and contexts."""
+"""``mars compare``: rank two or more systems over the same references and contexts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
     from mars_score.stats.resampling import Interval
 
-_EXAMPLE = "mars-example"  # the folder that --example makes
+_EXAMPLE = "mars-example"  # the folder of --example
 
 
 def add_parser(commands: Commands) -> None:
@@ -62,7 +62,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare and print; see :func:`mars_score.cli.main` for errors."""
+    """Compare and print. :func:`mars_score.cli.main` reports errors."""
     _check(args)
     if args.example:
         args.files = _write_example(Path(_EXAMPLE))
@@ -88,12 +88,11 @@ class _PlaceInFiles(Place):
     files: Mapping[str, Records]
 
     def of(self, column: str, row: int) -> str:
-        """Return the name of a row, which is counted from 0."""
         return self.files[column].line(row)
 
 
 def _rank(args: argparse.Namespace, files: Mapping[str, Records], rows: Sequence[Sequence[Row]]) -> SystemRanking:
-    """Rank the systems by the files and rows of each, with the options of the command."""
+    """Rank the systems by their checked rows. ``files`` has the unchecked rows by system."""
     from mars_score.compare import rank_rows
     from mars_score.scorer import MarsScorer
 
@@ -102,7 +101,7 @@ def _rank(args: argparse.Namespace, files: Mapping[str, Records], rows: Sequence
         first = next(iter(files.values()))
         groups = first.labels(args.group_column, "group")
     has_samples = bool(args.samples_column or args.samples_from_others)
-    with progress_bars(quiet=args.quiet) as progress, scoring():  # The ranking has the notices, too.
+    with progress_bars(quiet=args.quiet) as progress, scoring():  # The ranking holds the notices.
         scorer = MarsScorer(**scorer_arguments(args), progress=progress)
         scorer.check_inputs(has_references=bool(input_columns(args).reference), has_samples=has_samples)
         return rank_rows(
@@ -134,10 +133,10 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write_example(folder: Path) -> list[str]:
-    """Write a file for each of two systems, print their names, and return their paths.
+    """Write example files of two systems, print their names, and return their paths.
 
     Raises:
-        ValueError: a file of this name has another text.
+        ValueError: a file of this name exists with another content.
         OSError: a file cannot be written.
     """
     rows = [json.loads(line) for line in (files(__package__) / "example.jsonl").read_text("utf-8").splitlines()]
@@ -162,7 +161,7 @@ def _read(args: argparse.Namespace) -> tuple[list[Records], list[list[Row]]]:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError, TypeError: a bad file, or a line whose references or context differ from the first file's.
+        ValueError, TypeError: a file is bad, or the references or context of a line differ from the first file's.
     """
     files = list(map(read_rows, args.files))
     first, *others = files
@@ -184,7 +183,10 @@ def _read(args: argparse.Namespace) -> tuple[list[Records], list[list[Row]]]:
 def _check_same(
     first: Records, first_rows: Sequence[Row], other: Records, rows: Sequence[Row], names: Mapping[str, str]
 ) -> None:
-    """Raise ValueError for the first row that differs from the first file; ``names`` are columns of the other."""
+    """Raise ValueError for the first row of another file that differs from the first file.
+
+    ``names`` are the columns of the other file, by what they hold.
+    """
     for number, (expected, row) in enumerate(zip(first_rows, rows, strict=False)):
         if (row.references, row.prompt) != (expected.references, expected.prompt):
             column = names["context" if row.references == expected.references else "reference"]
@@ -198,13 +200,13 @@ def _check_same(
 
 
 def _with_tasks(file: Records, column: str, rows: Sequence[Row]) -> Records:
-    """Put the tasks of ``rows`` into a file's column of tasks, as the task decides how a context is read."""
+    """Replace a file's tasks by those of ``rows``, because the task decides how a context is read."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Return the names of files without their endings, or their paths if two of these names are equal."""
+    """Return the stems of file names, or the paths if two stems are equal."""
     names = [Path(file).stem for file in files]
     if len(set(names)) == len(names):
         return names
@@ -214,7 +216,7 @@ def _names(files: Sequence[str]) -> list[str]:
 def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, Records]) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
-    In "markdown" and "latex" the first table's note holds verdict, signature and notices, and no rows follow.
+    In "markdown" and "latex", the note of the first table has verdict, signature and notices, and no rows follow.
     """
     scores, pairs = _tables(ranking)
     notices = [f"notice: {notice}" for notice in ranking.notices]
@@ -229,7 +231,7 @@ def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[s
 
 
 def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
-    """Make the table of the systems' scores, and that of the differences of each two systems with p-values."""
+    """Make a table of the systems' scores, and one of the differences of all pairs with p-values."""
     groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
     interval = f"{ranking.confidence:.0%} interval"
     title, note = f"{len(ranking.rows)} rows, {len(ranking.systems)} systems", f"bootstrap intervals over {groups}"
@@ -263,7 +265,7 @@ def _ends(interval: Interval) -> str:
 
 
 def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, Records]) -> Iterator[str]:
-    """Yield the rows that differ most, each with its line in every file, its scores and its texts."""
+    """Yield lines on the rows that differ most: their lines in every file, scores and texts."""
     rows = ranking.most_different(count)
     if rows:
         yield from ("", "rows that differ most")

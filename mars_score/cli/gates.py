@@ -1,4 +1,4 @@
-"""The gates of ``mars score``: what ends it with status 3."""
+"""The gates of ``mars score``: conditions that end it with exit status 3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mars_score.cli.baseline import LEAST_FALL, Baseline
-from mars_score.cli.unchecked import describe_unchecked, why_untold
+from mars_score.cli.unchecked import describe_unchecked, why_unsupported_unchecked
 from mars_score.findings import brief_findings, findings_of
 from mars_score.run_summary import Lowest
 from mars_score.stats.resampling import ContextLabels, mean_interval
@@ -21,8 +21,8 @@ from mars_score.text import one_line
 if TYPE_CHECKING:
     from mars_score.runs import ResultRow
 
-_LISTED = 20  # rows that fail
-_LISTED_FALLS = 10  # rows that fell most
+_LISTED = 20  # failing rows that are printed
+_LISTED_FALLS = 10  # printed rows of those that fell most
 
 
 # Options
@@ -44,7 +44,7 @@ def add_gate_options(parser: argparse.ArgumentParser) -> None:
     add("--fail-unchecked", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = "the mean score is below that of an earlier --out of the same rows, by more than chance"
     add("--fail-under-baseline", metavar="SCORES.jsonl", help=text)
-    text = "a mean that is lower by X at most has not fallen below the baseline (default: %(default)s)"
+    text = "ignore a fall of the mean by at most X below the baseline (default: %(default)s)"
     add("--least-fall", type=_fall, default=LEAST_FALL, metavar="X", help=text)
 
 
@@ -60,7 +60,7 @@ def _number(text: str) -> float:
 
 
 def _fall(text: str) -> float:
-    """Convert an option's text to a number of at least 0."""
+    """Convert an option's text to a finite number of at least 0."""
     number = _number(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
@@ -68,7 +68,7 @@ def _fall(text: str) -> float:
 
 
 def _share(text: str) -> float:
-    """Convert an option's text to a share of the rows."""
+    """Convert an option's text to a share in [0, 1)."""
     number = _number(text)
     if not 0 <= number < 1:
         raise argparse.ArgumentTypeError(f"must be a share from 0 to below 1, got {text!r}")
@@ -76,25 +76,20 @@ def _share(text: str) -> float:
 
 
 def make_gates(args: argparse.Namespace, baseline: Baseline | None) -> list[RunGate]:
-    """Make the gates that the options ask for, each to be given all rows.
-
-    Args:
-        args: the options.
-        baseline: scores that those of today may not fall below.
-    """
+    """Make the gates that the options ask for. ``baseline`` is the run of ``--fail-under-baseline``."""
     gates: list[RunGate] = []
     if args.fail_under is not None:
-        gates.append(MeanGate(args.fail_under))
+        gates.append(_MeanGate(args.fail_under))
     if args.fail_rows_under is not None:
-        gates.append(RowsGate(args.fail_rows_under))
+        gates.append(_RowsGate(args.fail_rows_under))
     if args.fail_contradicted is not None:
-        gates.append(FoundGate("contradicted", args.fail_contradicted))
+        gates.append(_FoundGate("contradicted", args.fail_contradicted))
     if args.fail_unsupported is not None:
-        gates.append(FoundGate("unsupported", args.fail_unsupported))
+        gates.append(_FoundGate("unsupported", args.fail_unsupported))
     if args.fail_unchecked is not None:
-        gates.append(UncheckedGate(args.fail_unchecked))
+        gates.append(_UncheckedGate(args.fail_unchecked))
     if baseline:
-        gates.append(BaselineGate(baseline, args.least_fall))
+        gates.append(_BaselineGate(baseline, args.least_fall))
     return gates
 
 
@@ -102,20 +97,20 @@ def make_gates(args: argparse.Namespace, baseline: Baseline | None) -> list[RunG
 
 
 class RunGate(Protocol):
-    """A reader of rows that may fail a build."""
+    """A condition on all rows of a run."""
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
+        """Add the next row."""
 
     def failures(self) -> Iterator[str]:
-        """Yield lines on why the gate fails, with the rows; none if it passes."""
+        """Yield lines on why the gate fails and on the failing rows. Yield nothing if it passes."""
 
     def unchecked(self) -> str:
-        """Describe the rows that the gate cannot check; "" without any."""
+        """Describe the rows that the gate cannot check, "" for none."""
         return ""
 
 
-class MeanGate(RunGate):
+class _MeanGate(RunGate):
     """Fails if the mean score is below a threshold."""
 
     def __init__(self, least: float) -> None:
@@ -123,17 +118,15 @@ class MeanGate(RunGate):
         self._scores = array("d")
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
         self._scores.append(row.score.score)
 
     def failures(self) -> Iterator[str]:
-        """Yield a line on the mean."""
         mean = statistics.mean(self._scores)
         if not mean >= self._least:  # NaN fails as well.
             yield f"the mean score {mean:.4f} is below {self._least:g}"
 
 
-class RowsGate(RunGate):
+class _RowsGate(RunGate):
     """Fails if the score of any row is below a threshold."""
 
     def __init__(self, least: float) -> None:
@@ -142,13 +135,11 @@ class RowsGate(RunGate):
         self._lowest = Lowest(_LISTED)
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
         if not row.score.score >= self._least:  # NaN fails as well.
             self._count += 1
             self._lowest.add(row.score.score, row)
 
     def failures(self) -> Iterator[str]:
-        """Yield lines on the rows, lowest first."""
         if self._count:
             more = f"; the {_LISTED} lowest are" if self._count > _LISTED else ""
             scores = "score is" if self._count == 1 else "scores are"
@@ -157,8 +148,8 @@ class RowsGate(RunGate):
             yield f"  line {row.number + 1}: {row.score.score:.4f}  {one_line(row.row.candidate, 100)}"
 
 
-class FoundGate(RunGate):
-    """Fails if more than a share of the rows have a sentence of a label."""
+class _FoundGate(RunGate):
+    """Fails if more than a share of the rows have a contradicted, or an unsupported, sentence."""
 
     def __init__(self, label: Literal["contradicted", "unsupported"], most: float) -> None:
         self._label, self._most = label, most
@@ -167,38 +158,36 @@ class FoundGate(RunGate):
         self._unchecked = Counter[str]()
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
         self._rows += 1
-        if getattr(row.score, self._label):
+        score = row.score
+        if getattr(score, self._label):
             self._count += 1
-            self._first += [row] * (len(self._first) < _LISTED)
-        elif reason := self._why_unchecked(row):
+            if len(self._first) < _LISTED:
+                self._first.append(row)
+            return
+        reason = score.unchecked if self._label == "contradicted" else why_unsupported_unchecked(row.row, score)
+        if reason:
             self._unchecked[reason] += 1
 
-    def _why_unchecked(self, row: ResultRow) -> str:
-        return row.score.unchecked if self._label == "contradicted" else why_untold(row.row, row.score)
-
     def failures(self) -> Iterator[str]:
-        """Yield lines on the rows, in their order."""
         if self._count <= self._most * self._rows:
             return
         more = f"; the first {_LISTED} are" if self._count > _LISTED else ""
         are = "is" if self._count == 1 else "are"
         yield f"{self._count} of {self._rows} rows {are} {self._label}{more}:"
         for row in self._first:
-            # A sentence that is both is told by its label here.
+            # A sentence that is both contradicted and unsupported is shown with the label of this gate.
             score = row.score if self._label == "contradicted" else replace(row.score, contradicted=())
             findings = findings_of(row.row, score)
             yield f"  line {row.number + 1}: {one_line(findings[0].verdict.sentence, 80)}"
             yield f"    {brief_findings(findings)}"
 
     def unchecked(self) -> str:
-        """Describe the rows in which no such sentence can be found."""
         sought = "contradictions" if self._label == "contradicted" else "unsupported sentences"
         return describe_unchecked(self._unchecked, self._rows, sought) if self._unchecked else ""
 
 
-class UncheckedGate(RunGate):
+class _UncheckedGate(RunGate):
     """Fails if more than a share of the rows cannot be checked for contradictions."""
 
     def __init__(self, most: float) -> None:
@@ -207,26 +196,23 @@ class UncheckedGate(RunGate):
         self._unchecked = Counter[str]()
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
         self._rows += 1
         if not row.score.checked:
             self._unchecked[row.score.unchecked] += 1
 
     def failures(self) -> Iterator[str]:
-        """Yield a line on the rows."""
         if self._unchecked.total() > self._most * self._rows:
             yield self.unchecked()
 
     def unchecked(self) -> str:
-        """Describe the rows."""
         return describe_unchecked(self._unchecked, self._rows) if self._unchecked else ""
 
 
-class BaselineGate(RunGate):
-    """Fails if the mean score fell below that of an earlier run, by more than is small or can be chance.
+class _BaselineGate(RunGate):
+    """Fails if the mean score fell below that of an earlier run.
 
-    The mean fell if it is lower by more than ``least_fall`` and the 95 % interval of the rows' differences, by
-    resampling contexts, is below 0; with fewer than ten contexts there is no interval.
+    It fell if it is lower by more than ``least_fall``, and the 95 % interval of the rows' differences, from a
+    bootstrap over contexts, is below 0. Fewer than ten contexts have no interval.
     """
 
     def __init__(self, baseline: Baseline, least_fall: float = LEAST_FALL) -> None:
@@ -236,7 +222,6 @@ class BaselineGate(RunGate):
         self._fallen = Lowest(_LISTED_FALLS)
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
         difference = row.score.score - self._baseline.scores[len(self._differences)]
         if difference < 0:
             self._fallen.add(difference, row)
@@ -244,7 +229,6 @@ class BaselineGate(RunGate):
         self._contexts.extend(self._labels.of([row.row.context]))
 
     def failures(self) -> Iterator[str]:
-        """Yield lines on the mean and the rows that fell most."""
         mean = sum(self._differences) / len(self._differences)
         ends = mean_interval(self._differences, self._contexts).ends
         if mean >= -self._least_fall or (ends and ends[1] >= 0):

@@ -1,4 +1,4 @@
-"""``mars meta``: how well metrics agree with human ratings; ``mars references``: what the references are like."""
+"""``mars meta`` measures how well metrics agree with human ratings. ``mars references`` describes references."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mars_score.progress import progress_bars
 from mars_score.rows import TASKS
 from mars_score.settings import SETTING_NAMES
 
-_SURVEYING = {"use_context", "encoder", "dtype"}  # the settings that a survey of references depends on
+_SURVEYING = {"use_context", "encoder", "dtype"}  # settings that the description of references depends on
 
 
 def add_parser(commands: Commands) -> None:
@@ -61,12 +61,12 @@ def _add_meta(commands: Commands) -> None:
 
 
 def _tasks(text: str) -> list[tuple[str, str]]:
-    """Split ``SET=TASK,...`` into pairs; a task alone, that of all sets, gets an empty name."""
+    """Split ``SET=TASK,...`` into pairs. The set of a task for all sets is ""."""
     return [pair.rpartition("=")[::2] for pair in split_names(text)]
 
 
 def _task_by_set(args: argparse.Namespace) -> dict[str, str]:
-    """Return the tasks of data sets by their names."""
+    """Return the tasks of data sets, by the names of these."""
     tasks = dict(args.tasks)
     task = tasks.pop("", None)
     return tasks if task is None else {Path(path).stem: task for path in args.files} | tasks
@@ -88,7 +88,7 @@ def _add_references(commands: Commands) -> None:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
-    """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
+    """Evaluate, write and print. :func:`mars_score.cli.main` reports errors."""
     metrics = parse_names(args.metrics)
     with scoring() as notices:
         sets = read_rated_sets(args.files, rated_columns(args), args.groups, _task_by_set(args))
@@ -117,7 +117,7 @@ def _evaluate(args: argparse.Namespace) -> None:
 
 
 def _survey(args: argparse.Namespace) -> None:
-    """Survey and print; see :func:`mars_score.cli.main` for errors."""
+    """Describe the references and print. :func:`mars_score.cli.main` reports errors."""
     from mars_score.atomic import check_replaceable, write_whole
     from mars_score.data.columns import PlaceInFile
     from mars_score.data.reading import read_rows
@@ -133,7 +133,7 @@ def _survey(args: argparse.Namespace) -> None:
     with readable_again(args.file) as (path, rename), progress_bars(quiet=quiet) as progress, scoring() as notices:
         file = columns.parse_cells(read_rows(path))
         names = columns.found_in(file)
-        names.examples(file)  # Its errors name the line.
+        names.examples(file)  # for its errors, which name the line
         survey = survey_references(
             MarsScorer(**scorer_arguments(args), progress=progress),
             file.column(names.reference, "reference") if names.reference else None,

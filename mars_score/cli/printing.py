@@ -1,4 +1,4 @@
-"""Printing of the commands: notices go to standard error, lines and tables to standard output."""
+"""Print notices to standard error, and lines and tables to standard output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TableFormat = Literal["text", "markdown", "latex"]
 
 @contextmanager
 def scoring() -> Iterator[list[str]]:
-    """Send the libraries' output to standard error, and collect MARS's warnings instead of showing them."""
+    """Send output of libraries to standard error, and collect MARS's warnings in the list that is yielded."""
     notices: list[str] = []
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(sys.stderr):
         warnings.simplefilter("always", MarsWarning)
@@ -29,7 +29,7 @@ def scoring() -> Iterator[list[str]]:
 
 
 def print_notices(notices: Iterable[str]) -> None:
-    """Print each different notice to standard error."""
+    """Print each notice once to standard error."""
     for notice in dict.fromkeys(notices):
         print_error(f"notice: {notice}")
 
@@ -40,20 +40,20 @@ def print_error(line: str) -> None:
 
 
 def print_line(line: str) -> None:
-    """Print a line to standard output, without control characters; what it cannot encode becomes "?"."""
+    """Print a line to standard output without control characters. What cannot be encoded becomes "?"."""
     encoding = sys.stdout.encoding or "utf-8"
     print(_shown(line).encode(encoding, "replace").decode(encoding))
 
 
 def _shown(text: str) -> str:
-    """Replace control characters by spaces; unpaired surrogates are left to the encoding."""
+    """Replace control characters by spaces. Unpaired surrogates are left to the encoding."""
     return "".join(
         char if char.isprintable() or char == "\n" or "\ud800" <= char <= "\udfff" else " " for char in text
     )
 
 
 def show_table(table: Table, form: TableFormat = "text") -> None:
-    """Print a table to standard output; as text it is drawn on a terminal, and aligned in columns elsewhere."""
+    """Print a table to standard output. A text table has lines on a terminal, and aligned columns elsewhere."""
     if form == "text":
         _draw(table)
     else:

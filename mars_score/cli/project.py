@@ -1,4 +1,4 @@
-"""A project's options: the table ``[tool.mars]`` of pyproject.toml, before those of the command line."""
+"""Read a project's options, the table ``[tool.mars]`` of pyproject.toml. The command line overrides them."""
 
 import argparse
 import shlex
@@ -14,7 +14,7 @@ FILE = "pyproject.toml"
 
 
 def project_file() -> Path | None:
-    """Return the pyproject.toml with a table ``[tool.mars]`` in the working folder or the nearest one above it."""
+    """Return the nearest pyproject.toml in the working folder or above, or None if it has no ``[tool.mars]``."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         path = folder / FILE
@@ -24,14 +24,10 @@ def project_file() -> Path | None:
 
 
 def with_project_options(argv: Sequence[str], parsers: Mapping[str, argparse.ArgumentParser]) -> list[str]:
-    """Put the options of the project before those of a command, and say so; those of the command line win.
-
-    Args:
-        argv: the command and its arguments.
-        parsers: of the commands, by name.
+    """Insert the project's options before those of the command line, which override them, and print them.
 
     Raises:
-        ValueError: an option that no command has, or that has no such value.
+        ValueError: no command has an option, or it does not take the value.
     """
     path = project_file()
     if path is None or not argv or argv[0] not in parsers:
@@ -49,9 +45,9 @@ def with_project_options(argv: Sequence[str], parsers: Mapping[str, argparse.Arg
 
 
 def project_settings() -> dict[str, Any]:
-    """Return what ``[tool.mars]`` sets of :class:`mars_score.MarsScorer`, for :func:`mars_score.judge` and others.
+    """Return the arguments and settings of :class:`mars_score.MarsScorer` in ``[tool.mars]``.
 
-    Options of the command line that are no settings, such as gates, are left out.
+    Other options of the command line, such as gates, are left out.
 
     Raises:
         ValueError: the file cannot be read.
@@ -80,7 +76,7 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 
 def _as_argument(where: str, name: str, value: object, action: argparse.Action) -> list[str]:
-    """Return the argument that gives a value to an option."""
+    """Return the command-line arguments that give a value to an option."""
     if isinstance(value, bool):
         if not value and isinstance(action, argparse.BooleanOptionalAction):
             return [name.replace("--", "--no-", 1)]

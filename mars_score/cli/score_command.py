@@ -1,4 +1,4 @@
-"""``mars score`` and ``mars augment``: MARS of the candidates in a file, and its augmented references."""
+"""``mars score`` scores the candidates of a file. ``mars augment`` augments its references."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = (
     'its score as "mars", its "aspects", the sentences that are "contradicted" (with probability, premise and '
     'source), how far a summary is "supported", its "unsupported" sentences, and the "mars_signature"'
 )
-# Settings that an augmentation does not depend on.
+# settings that augmentation does not depend on
 _NOT_AUGMENTING = ("task", "clean", "learned", "encoder", "entailment_model", "q", "reference_aggregation")
 
 
@@ -79,9 +79,9 @@ def _add_augment(commands: Commands) -> None:
 def _computed(
     action: Action, options: RunOptions, baseline: Baseline | None = None, *, quiet: bool
 ) -> Iterator[tuple[Results, Path]]:
-    """Yield the results of all rows, and the folder of the run, which the end of the block removes.
+    """Yield the results of all rows and the folder of the run, which is removed when the block ends.
 
-    Before anything is computed, rows and settings are compared with those of ``baseline``.
+    Rows and settings are compared with those of ``baseline`` before anything is computed.
     """
     from mars_score.data.writing import run_folder
     from mars_score.runs import check_file
@@ -98,10 +98,9 @@ def _computed(
 
 
 def _score(args: argparse.Namespace) -> int:
-    """Score, write and print; see :func:`mars_score.cli.main` for errors.
+    """Score, write and print. Return exit code 3 if a gate fails, else 0.
 
-    Returns:
-        The exit code: 3 if scores are below their thresholds, else 0.
+    :func:`mars_score.cli.main` reports errors.
     """
     from mars_score.cli.score_report import JsonReport, TextReport
     from mars_score.data.writing import STDOUT
@@ -136,14 +135,14 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _check_printing(args: argparse.Namespace) -> None:
-    """Raise ValueError for an option that prints to standard output where the rows are written to it."""
+    """Raise ValueError if rows are written to standard output and another option prints there."""
     for option in ("json", "detailed", "explain"):
         if args.out == "-" and getattr(args, option):
             raise ValueError(f"--{option} and --out - both write to standard output; give one of them")
 
 
 def _augment(args: argparse.Namespace) -> None:
-    """Augment and write; see :func:`mars_score.cli.main` for errors."""
+    """Augment and write. :func:`mars_score.cli.main` reports errors."""
     from mars_score.runs import OutputFile
 
     notices = Notices()

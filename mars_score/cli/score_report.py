@@ -1,4 +1,4 @@
-"""What ``mars score`` prints of a run, as text or as JSON."""
+"""Print the results of ``mars score`` as text or as JSON."""
 
 from __future__ import annotations
 
@@ -24,20 +24,17 @@ if TYPE_CHECKING:
     from mars_score.signature import Signature
 
 _HEADING = "line  score   candidate"
-_FEWEST = 10  # rows with a percentile, of which the mean is shown
+_FEWEST = 10  # fewer rows with a percentile get no mean percentile
 
 
 class ScoreReport(ABC):
-    """A reader of the rows of a run that prints what they are like.
+    """Collects the rows of a run and prints a report.
 
     Args:
         results: of the run.
-        folder: of the run, for details until the summary is printed.
-        detailed: whether every row is printed in detail.
-        explained: number of lowest rows to keep for explanations.
-
-    Attributes:
-        summary: of the rows.
+        folder: of the run. It keeps details until the summary is printed.
+        detailed: whether to print every row in detail.
+        explained: number of lowest rows to explain.
     """
 
     def __init__(self, results: Results, folder: Path, *, detailed: bool, explained: int) -> None:
@@ -46,30 +43,25 @@ class ScoreReport(ABC):
         self._details = LineFile(folder / "details") if detailed else None
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
+        """Add the next row."""
         self.summary.add(row)
         if self._details is not None:
             for line in self._details_of(row):
                 self._details.add(f"{line}\n")
 
     def notices(self, told: Sequence[str]) -> list[str]:
-        """Return sentences on rows treated in a special way, and on those not checked unless ``told``."""
+        """Return the notices, and a sentence on unchecked rows unless it is in ``told``."""
         unchecked = unchecked_notice(self.summary.unchecked, len(self.summary.scores))
         new = [unchecked] if unchecked and unchecked not in told else []
         return [*self.summary.notices.sentences(lines=True), *new]
 
     @abstractmethod
     def _details_of(self, row: ResultRow) -> Iterator[str]:
-        """Yield the lines with the details of a row."""
+        """Yield lines with the details of a row."""
 
     @abstractmethod
     def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
-        """Print all to standard output.
-
-        Args:
-            notices: sentences on rows.
-            explanations: of the lowest rows.
-        """
+        """Print the report to standard output, with notices and with explanations of the lowest rows."""
 
 
 class JsonReport(ScoreReport):
@@ -84,7 +76,7 @@ class JsonReport(ScoreReport):
         yield json.dumps(row.score.to_dict() | {"percentile": percentile and percentile._asdict()})
 
     def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
-        """Print all to standard output, details row by row; arguments as for :meth:`ScoreReport.print`."""
+        """Print the report, with details row by row; see :meth:`ScoreReport.print`."""
         summary, signature = self.summary, self._results.signature
         result: dict[str, Any] = {
             "mars": summary.mean,
@@ -110,19 +102,19 @@ class JsonReport(ScoreReport):
 
 
 class TextReport(ScoreReport):
-    """Prints score, signature and notices, then all rows in detail, or what was found, the lowest and highest."""
+    """Prints score, signature and notices, then all rows in detail, or those with findings and extreme scores."""
 
     def __init__(self, results: Results, folder: Path, *, detailed: bool, explained: int) -> None:
         super().__init__(results, folder, detailed=detailed, explained=explained)
-        self._standing = Standing(results.signature)
+        self._percentile = _MeanPercentile(results.signature)
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
+        """Add the next row."""
         super().add(row)
-        self._standing.add(row)
+        self._percentile.add(row)
 
     def _details_of(self, row: ResultRow) -> Iterator[str]:
-        """Yield the score, the candidate, what was found in it, the terms and the compared texts."""
+        """Yield the score, the candidate, its findings, the terms and the compared texts."""
         yield _row_line(row)
         for finding in row.findings:
             yield f"      {one_line(finding.with_number(None))}"
@@ -130,7 +122,7 @@ class TextReport(ScoreReport):
             yield f"      {value:.4f}  {one_line(text)}"
 
     def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
-        """Print all to standard output; arguments as for :meth:`ScoreReport.print`."""
+        """Print the report; see :meth:`ScoreReport.print`."""
         self._print_summary()
         for notice in notices:
             print_line(f"notice: {notice}")
@@ -155,20 +147,16 @@ class TextReport(ScoreReport):
         print_line(f"signature {self._results.signature}")
         for line in self._results.readings.lines():
             print_line(line)
-        if standing := str(self._standing):
-            print_line(standing)
+        if percentile := str(self._percentile):
+            print_line(percentile)
         if (faithfulness := summary.faithfulness) is not None:
             of = f"{len(summary.supported)} of " if len(summary.supported) < rows else ""
             meaning = f"mean probability that the context says a sentence ({of}{rows} rows)"
             print_line(f"faithfulness {faithfulness:.4f}: {meaning}")
 
 
-class Standing:
-    """A reader of rows that tells where they stand on average among rated candidates.
-
-    Args:
-        signature: of their scores.
-    """
+class _MeanPercentile:
+    """The mean percentile of the rows among rated candidates."""
 
     def __init__(self, signature: Signature) -> None:
         self._tables = tables_for(signature)
@@ -176,14 +164,13 @@ class Standing:
         self._sums = [0.0] * len(Percentile._fields)
 
     def add(self, row: ResultRow) -> None:
-        """Take the next row."""
         self._rows += 1
         if percentile := find_percentile(row.row, row.score, self._tables):
             self._known += 1
             self._sums = [total + value for total, value in zip(self._sums, percentile, strict=True)]
 
     def __str__(self) -> str:
-        """Return a line on the mean percentile, or "" with fewer than ten rows that have one."""
+        """Return a line on the mean percentile, or "" if fewer than ten rows have one."""
         if self._known < _FEWEST:
             return ""
         of_rows = "" if self._known == self._rows else f" ({self._known} of {self._rows} rows)"
@@ -192,7 +179,7 @@ class Standing:
 
 
 def _print_shown(summary: Summary) -> None:
-    """Print the rows in which something was found, then the lowest and highest others."""
+    """Print the rows with findings, then the lowest and highest of the others."""
     shown, by_label = summary.shown, summary.by_label
     is_partial = sum(map(len, shown.values())) < len(summary.scores)
     has_findings = any(listed.count for label, listed in by_label.items() if label)
@@ -209,13 +196,13 @@ def _print_shown(summary: Summary) -> None:
 
 
 def _row_line(row: ResultRow, length: int | None = None) -> str:
-    """Write line, score, what was found first, and the candidate, cut to a length."""
+    """Write line, score, label of the first finding, and candidate, cut to a length."""
     mark = f"[{row.findings[0].label}] " if row.findings else ""
     return f"{row.number + 1:>4}  {row.score.score:.4f}  {mark}{one_line(row.row.candidate, length)}"
 
 
 def _details(score: RowScore) -> Iterator[tuple[float, str]]:
-    """Yield the value and the name of each term and of each compared text."""
+    """Yield value and name of each term, then similarity and text of each compared text."""
     terms = [term for term in score.terms if term.value]
     if len(terms) > 1:
         yield from ((term.value, f"{term.name}, weight {term.weight:.3f}") for term in terms)

@@ -1,4 +1,4 @@
-"""``mars models``: the models of each preset; ``mars cache``: the store, shown or cleared."""
+"""``mars models`` shows the models of each preset. ``mars cache`` shows or clears the store."""
 
 import argparse
 import json
@@ -37,7 +37,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run_models(args: argparse.Namespace) -> None:
-    """Print the models of each preset; see :func:`mars_score.cli.main` for errors."""
+    """Print the models of each preset."""
     store, presets = _folder(args), {}
     for preset, models in PRESETS.items():
         sources = {setting: locate(name) for setting, name in models.items()}
@@ -56,7 +56,7 @@ def run_models(args: argparse.Namespace) -> None:
 
 
 def run_info(args: argparse.Namespace) -> None:
-    """Print folder, limit, results and models; see :func:`mars_score.cli.main` for errors."""
+    """Print the store's folder, limit, results and models."""
     folder = _folder(args)
     store = ResultStore(folder)
     with scoring() as notices:
@@ -79,17 +79,17 @@ def run_info(args: argparse.Namespace) -> None:
 
 
 def run_clear(args: argparse.Namespace) -> None:
-    """Remove results and models, unfinished ones too; with ``--models`` only models. Errors are as in ``main``."""
+    """Remove results and models, also unfinished ones. With ``--models``, remove only models."""
     folder = _folder(args)
     store, models = ResultStore(folder), stored_models(folder)
     before, count = _bytes(folder), 0
     if not args.models:
-        with scoring():  # A damaged file counts as empty, without a notice.
+        with scoring():  # It drops the notice on a damaged file, which counts as empty.
             count = sum(entries for entries, _ in store.info().values())
             store.clear()
     for model in models:
         shutil.rmtree(model)
-    with suppress(OSError):  # It is missing or not empty.
+    with suppress(OSError):  # The folder is missing or not empty.
         (folder / "models").rmdir()
     print(f"{_mebibytes(before - _bytes(folder))} freed (results: {count}, converted models: {len(models)})")
 

@@ -1,4 +1,4 @@
-"""``mars train``: a learned correction of MARS's score, from human ratings."""
+"""``mars train`` learns a correction of MARS's score from human ratings."""
 
 import argparse
 
@@ -27,7 +27,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train, save and print; see :func:`mars_score.cli.main` for errors."""
+    """Train, save and print. :func:`mars_score.cli.main` reports errors."""
     from mars_score.scorer import MarsScorer
     from mars_score.training import read_training_sets, train_terms
 

@@ -1,4 +1,4 @@
-"""What ``mars score`` says of the rows in which nothing can be found, and by which options it could be."""
+"""Describe rows that cannot be checked for contradictions or support, and the options that can check them."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from mars_score.errors import Notice
 from mars_score.language import may_be_english
 from mars_score.rows import Row, RowScore, Unchecked
 
-# The reasons why contradictions of a row cannot be found, as nouns of one and of several rows.
+# Rows that cannot be checked, in singular and plural, by the reason.
 _REASONS: dict[str, tuple[str, str]] = {
     Unchecked.DIALOGUE: ("dialogue", "dialogues"),
     Unchecked.RECORD: ("record", "records"),
@@ -22,8 +22,7 @@ _REASONS: dict[str, tuple[str, str]] = {
     Unchecked.NOTHING_STATED: ("row that states nothing", "rows that state nothing"),
 }
 _TEXT = "whose task is text"
-# By the reason, what can check such rows.
-_REMEDIES: dict[str, str] = {
+_REMEDIES: dict[str, str] = {  # what can check such rows, by the reason
     Unchecked.NOT_BY_CONTEXT: "--preset medium can judge these summaries",
     Unchecked.NO_REFERENCE: "--preset medium --task summary can judge candidates by their contexts alone",
     Unchecked.BY_MODEL: "the NLI models of --preset mini and medium can judge English rows",
@@ -31,8 +30,8 @@ _REMEDIES: dict[str, str] = {
 }
 
 
-def why_untold(row: Row, score: RowScore) -> str:
-    """Say why no unsupported sentence can be told of a row; "" if one can."""
+def why_unsupported_unchecked(row: Row, score: RowScore) -> str:
+    """Return why a row cannot be checked for unsupported sentences, "" if it can."""
     if score.unsupported:
         return ""
     if score.unchecked in (Unchecked.BLANK, Unchecked.BY_SETTINGS, Unchecked.NOTHING_STATED):
@@ -46,13 +45,7 @@ def why_untold(row: Row, score: RowScore) -> str:
 
 
 def describe_unchecked(unchecked: Counter[str], rows: int, sought: str = "contradictions") -> str:
-    """Write how many rows cannot be checked for something, for which reasons, and what can check them.
-
-    Args:
-        unchecked: number of these rows by the reason.
-        rows: number of all rows.
-        sought: what they cannot be checked for.
-    """
+    """Say how many of all ``rows`` cannot be checked for something, why, and which options can check them."""
     parts = [
         f"{count} {_REASONS.get(reason, (f'row {reason}', f'rows {reason}'))[count > 1]}"
         for reason, count in unchecked.most_common()
@@ -64,14 +57,9 @@ def describe_unchecked(unchecked: Counter[str], rows: int, sought: str = "contra
 
 
 def unchecked_notice(unchecked: Counter[str], rows: int) -> str:
-    """Describe unchecked rows if other options can check some, or if no row is checked as the settings ask.
+    """Describe unchecked rows if other options can check some, or if no row is checked against the user's will.
 
-    Args:
-        unchecked: number of these rows by the reason.
-        rows: number of all rows.
-
-    Returns:
-        A line, or "".
+    Return "" otherwise.
     """
     has_remedy = any(unchecked[reason] for reason in _REMEDIES)
     has_none = unchecked.total() == rows and Unchecked.BY_SETTINGS not in unchecked

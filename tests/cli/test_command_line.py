@@ -360,7 +360,7 @@ BAD_FILES = [
     ("list.json", b'[\n{"a": "' + b"x" * 6000, ":2: "),
     ("rows.jsonl", INDENTED, ":1: a JSON object that spans several lines"),
     ("rows.json", INDENTED, ":1: a JSON object that spans several lines"),
-    ("rows.jsonl", GOOD + b'\n{"a": 1, "b": {"c": 1, "c": 2}}', ":2: not JSON: the key 'c' stands twice"),
+    ("rows.jsonl", GOOD + b'\n{"a": 1, "b": {"c": 1, "c": 2}}', ":2: not JSON: the key 'c' is repeated"),
     ("rows.csv", b"a,b\nc\n", ":2: the row has 1 cells, but there are 2 columns"),
     ("rows.csv", b'a,b\n"c\n\nd",e\n\nf\n', ":6: the row has 1 cells"),
     ("rows.csv", b'a,b\n"c,d\n', ":2: a quote in this row, read to line 2, is not closed"),
@@ -369,8 +369,8 @@ BAD_FILES = [
     ("rows.csv", b"a,b\n" + b"c" * 6000 + b",d\n", ":2: a row of over 5,500 characters; shorten"),
     ("rows.csv", b'a,b\nc,"d\n' + b"e,f\n" * 2000, ":2: a row of over 5,500 characters; is a quote missing?"),
     ("rows.csv", b"a,b\ncaf\xe9,c\n", ": not UTF-8 (near line"),
-    ("rows.jsonl", b'{"a": 1},\n', ":1: a comma stands behind the JSON object; remove it, or write"),
-    ("rows", b'{"a": 1} , \r\n{"a": 2}', ":1: a comma stands behind the JSON object; remove it, or write"),
+    ("rows.jsonl", b'{"a": 1},\n', ":1: a comma follows the JSON object; remove it, or write"),
+    ("rows", b'{"a": 1} , \r\n{"a": 2}', ":1: a comma follows the JSON object; remove it, or write"),
     (
         "rows.csv",
         b"sep=;\na;b\n1;2\n",
@@ -461,7 +461,7 @@ def test_lists_and_objects_in_cells(score, failing, write, tmp_path):
     assert (code, json.loads(printed)["scores"]) == (0, [0.5, 1.0])
     assert (
         err == f"mars: notice: {path}:2: column 'reference' and the others of its column hold lists or objects, "
-        "and are taken as such\n"
+        "and are parsed\n"
     )
     assert [row["reference"] for row in jsonl.read(out)] == [["x y", "c z"], ["a b"]]
     with path.open("a") as file:
