@@ -1,9 +1,7 @@
-"""MARS as a module of Hugging Face evaluate.
+"""MARS as a module of Hugging Face evaluate. The formula is in mars_score/metrics/plus.py.
 
-The formula: mars_score/metrics/plus.py
-
-evaluate reads the import lines of this file by a regular expression: behind an import of mars_score stands the
-name under which pip finds the package, and nothing else.
+evaluate reads the import lines of this file by a regular expression. The comment behind an import of mars_score
+must be the name of the package for pip, and nothing else.
 """
 
 from typing import Any
@@ -38,18 +36,18 @@ Scores candidates given references and contexts.
 
 Args:
     predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
-    references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
-        None: all candidates are scored by their contexts alone, as variants `"plus"` and `"fast"` can.
+    references (`list` of `str` or of `list` of `str`): one or several human references per row. None: variants
+        `"plus"` and `"fast"` score all candidates by their contexts alone.
     contexts (`list`): what the text was generated from, one per row: a string is a text, such as a document or a
-        question; a list of strings or of chat messages a dialogue; `{"passages": [...]}`, if need be with a
+        question; a list of strings or of chat messages is a dialogue; `{"passages": [...]}`, optionally with a
         `"question"`, are retrieved passages; any other `dict` is a record. May be omitted with
         `use_context=False`.
-    samples (`list` of `str` or of `list` of `str`): texts that others than the scored system, such as a good
-        language model, wrote for the context, as variants `"plus"` and `"fast"` can use them; an empty list where
-        a row has none. May be omitted.
-    tasks (`str` or `list` of `str`): what the contexts are, for all rows or for each, where their type does not
-        say it: `"text"`, `"summary"` (the candidate is to follow from the context), `"dialogue"`, whose turns are
-        lines, or `"data"`. May be omitted.
+    samples (`list` of `str` or of `list` of `str`): texts that other systems, such as a good language model,
+        wrote for the context, for variants `"plus"` and `"fast"`; an empty list for a row without any. May be
+        omitted.
+    tasks (`str` or `list` of `str`): what the contexts are, for all rows or per row: `"text"`, `"summary"` (the
+        candidate should follow from the context), `"dialogue"` (one turn per line) or `"data"`. May be omitted:
+        the type of a context then implies its task.
     detailed (`bool`): also return the scores of the rows, their aspects and percentiles, the signature and the
         augmented references.
     explain (`bool`): also return why each score is what it is.
@@ -117,7 +115,7 @@ class Mars(evaluate_rows.RowMetric):
         )
 
     def _compute(self, predictions: Any, references: Any, contexts: Any) -> dict[str, Any]:
-        """Score rows in the way in which evaluate's own ``compute`` would ask for it."""
+        """Score rows as evaluate's own ``compute`` calls it."""
         scorer = self.make_scorer()
         return self._result(scorer.score_rows(scorer.check_rows(predictions, references, contexts)))
 

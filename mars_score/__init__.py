@@ -1,6 +1,6 @@
 """MARS: a context-aware metric for generated text (Liu, Wei, Vosoughi, ACL 2021).
 
-``import mars_score`` is light: torch is imported when a scorer first needs a model.
+``import mars_score`` does not import torch. A scorer imports it when it first needs a model.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["MarsResult", "MarsScorer", "__version__", "judge", "load", "score", 
 def load(variant: str | None = None, **settings: Any) -> Any:
     """Return the metric of Hugging Face evaluate, as ``evaluate.load("mars", variant)`` does in a checkout.
 
-    evaluate itself finds a metric only in the working folder, by the path of its script, or on the Hub.
+    ``evaluate.load`` finds a metric only in the working folder, by the path of its script, or on the Hub.
 
     Args:
         variant: ``"paper"`` (default), ``"plus"`` or ``"fast"``.

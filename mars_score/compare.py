@@ -1,4 +1,4 @@
-"""Comparison of systems over the same references and contexts: ranking, intervals, tests and differing rows."""
+"""Rank systems over the same references and contexts, with intervals, tests and the rows that differ most."""
 
 import math
 from collections import Counter
@@ -12,6 +12,7 @@ import numpy as np
 from mars_score.data.checking import check_candidates
 from mars_score.data.writing import plain
 from mars_score.errors import BY_INDEX, Notice, Notices, Place
+from mars_score.findings import listed
 from mars_score.results import MarsResult
 from mars_score.rows import Contexts, Row, Tasks, Texts
 from mars_score.scorer import MarsScorer
@@ -33,12 +34,19 @@ from mars_score.stats.resampling import (
 
 @dataclass(frozen=True)
 class SystemScore:
-    """The name of a system, its scores, (rows,), the interval of their mean, and its rows with a contradiction."""
+    """The scores of a system.
+
+    Attributes:
+        name: of the system.
+        scores: one per row.
+        interval: of the mean score.
+        contradicted: indices of the rows with a contradiction.
+    """
 
     name: str
     scores: tuple[float, ...]
     interval: Interval
-    contradicted: tuple[int, ...] = ()  # from 0
+    contradicted: tuple[int, ...] = ()
 
     @property
     def score(self) -> float:
@@ -52,13 +60,13 @@ class SystemPair:
 
     Attributes:
         first: name of the system with the higher score.
-        second: name of the other one.
+        second: name of the other system.
         difference: of their scores, at least 0.
         interval: of the difference.
-        p: two-sided, adjusted for the number of pairs (Holm), or NaN.
-        wins: number of rows where the first scores higher.
-        ties: number of rows where both score the same.
-        losses: number of rows where the second scores higher.
+        p: two-sided p-value, adjusted for the number of pairs (Holm), or NaN.
+        wins: number of rows in which the first scores higher.
+        ties: number of rows in which both score the same.
+        losses: number of rows in which the second scores higher.
     """
 
     first: str
@@ -73,9 +81,10 @@ class SystemPair:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A row, counted from 0, with the candidates and scores of all systems in the order of the ranking.
+    """A row with the candidates and scores of all systems, in the order of the ranking.
 
-    ``asked`` is what the candidates answer: the last turn of a dialogue, the question of passages; "" for others.
+    ``row`` is its index. ``asked`` is what the candidates answer: the last turn of a dialogue, or the question of
+    passages; "" for other contexts.
     """
 
     row: int
@@ -93,18 +102,18 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class SystemRanking:
-    """Two or more systems in the order of their scores; two differ significantly if p is at most 1 - confidence.
+    """Two or more systems, ranked by their scores. Two differ significantly if p is at most 1 - confidence.
 
     Attributes:
         systems: the highest score first.
-        pairs: each two systems, in the order of the ranking.
+        pairs: all pairs of systems, in the order of the ranking.
         rows: in input order.
-        groups: number of groups that were resampled: different contexts, or the caller's groups.
+        groups: number of groups that were resampled: distinct contexts, or the caller's groups.
         confidence: coverage of the intervals.
-        resamples: of the tests.
-        signature: all that the scores depend on besides the texts; report it beside them.
-        notices: a sentence for each notice on rows, and for missing intervals and tests.
-        untested: the reason why there are no tests; "" if there are.
+        resamples: number of resamples of the tests.
+        signature: identifies all that the scores depend on besides the texts. Report it beside them.
+        notices: a sentence for each notice on rows, and on missing intervals and tests.
+        untested: why there are no tests; "" if there are.
     """
 
     systems: tuple[SystemScore, ...]
@@ -119,7 +128,7 @@ class SystemRanking:
 
     @property
     def verdict(self) -> str:
-        """State in one sentence which systems score higher than others, and which cannot be told apart."""
+        """Return a sentence that says which systems score higher than others, and which cannot be told apart."""
         clauses = []
         for system in self.systems[:-1]:
             higher, alike = [], []
@@ -128,20 +137,20 @@ class SystemRanking:
                     higher.append(f"{pair.second} ({pair.difference:+.3f}, p = {pair.p:.2g})")
                 else:
                     alike.append(pair.second + ("" if math.isnan(pair.p) else f" (p = {pair.p:.2g})"))
-            parts = [f"scores higher than {_listed(higher)}"] if higher else []
-            parts += [f"cannot be told apart from {_listed(alike)}"] if alike else []
+            parts = [f"scores higher than {listed(higher)}"] if higher else []
+            parts += [f"cannot be told apart from {listed(alike)}"] if alike else []
             clauses.append(f"{system.name} {', but '.join(parts)}")
         if self.untested:
             clauses.append(f"no test: {self.untested}")
         return "; ".join(clauses)
 
     def most_different(self, count: int) -> list[ComparedRow]:
-        """Return the ``count`` rows of the largest spread, the largest first, without rows of equal scores."""
+        """Return the ``count`` rows with the largest spread, largest first, without rows of equal scores."""
         differing = [row for row in self.rows if row.spread > SAME]
         return sorted(differing, key=lambda row: -row.spread)[:count]
 
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
-        """Return plain data for JSON, with None for NaN, and with the ``rows`` rows that differ most."""
+        """Return plain data for JSON, with None for NaN and only the ``rows`` rows that differ most."""
         return {
             "systems": [
                 {
@@ -164,13 +173,8 @@ class SystemRanking:
         }
 
 
-def _listed(parts: Sequence[str]) -> str:
-    *before, last = parts
-    return f"{', '.join(before)} and {last}" if before else last
-
-
 def _count_notices(result: MarsResult, names: Sequence[str], place: Place) -> list[str]:
-    """Write a sentence for each notice, with its number of rows by system where the systems differ in it."""
+    """Return a sentence for each notice, with its number of rows by system if the systems differ."""
     counted, count = Notices(), len(result.rows) // len(names)
     by_system = [Counter[Notice]() for _ in names]
     for index, score in enumerate(result.row_scores):
@@ -201,28 +205,28 @@ def rank_systems(
 
     All systems are scored in one call, so that each reference is augmented once and IDF is the same for all. Rows
     of one context are not independent, so whole groups of rows are resampled: with replacement for the intervals
-    (paired bootstrap), by swapping two systems' scores for the p-values (approximate randomisation, which keeps
-    its level also with few groups).
+    (paired bootstrap), and by swapping two systems' scores for the p-values (approximate randomisation, which
+    keeps its level even with few groups).
 
     Args:
         scorer: holds models and settings.
         systems: candidates by name of the system, one per row.
-        references: as for :meth:`MarsScorer.score`.
-        contexts: as for :meth:`MarsScorer.score`.
-        samples: as for :meth:`MarsScorer.score`; or ``"others"`` for the other systems' candidates of the row.
-            Scores then depend on which systems take part, and the signature says so.
-        tasks: as for :meth:`MarsScorer.score`.
-        groups: one label per row, strings or integers; rows of a group (a document) are resampled together. If
-            None, rows of one context are a group, and so is each row without a context.
-        confidence: of the intervals; 1 - confidence is the level of the tests.
-        resamples: of the tests.
+        references: as for :meth:`MarsScorer.score`, like contexts and tasks.
+        contexts: as above.
+        samples: as for :meth:`MarsScorer.score`, or ``"others"`` for the other systems' candidates of the row.
+            Scores then depend on the set of systems, and the signature says so.
+        tasks: as above.
+        groups: one label per row, strings or integers. Rows of a group, such as a document, are resampled
+            together. If None, rows of one context are a group, and so is each row without a context.
+        confidence: of the intervals. The level of the tests is 1 - confidence.
+        resamples: number of resamples of the tests.
         place: names a row of a system in the notices.
 
     Returns:
-        The ranking; with fewer than ten groups intervals and p-values are NaN, and a notice says so.
+        The ranking. With fewer than ten groups, intervals and p-values are NaN, and a notice says so.
 
     Raises:
-        TypeError, ValueError: bad input (its row is named, before any model is loaded); fewer than two systems.
+        TypeError, ValueError: bad input, named with its row before any model is loaded, or fewer than two systems.
         ModelUnavailableError: a model cannot be loaded.
     """
     from_others = isinstance(samples, str) and samples == "others"
@@ -259,16 +263,9 @@ def rank_rows(
     resamples: int = 10_000,
     place: Place = BY_INDEX,
 ) -> SystemRanking:
-    """Rank systems by checked rows; see :func:`rank_systems`.
+    """Rank systems by checked rows, which are equal in all but their candidates; see :func:`rank_systems`.
 
-    Args:
-        scorer: holds models and settings.
-        systems: rows by name of the system; the systems differ in their candidates alone.
-        samples_from_others: whether the samples of a row are the other systems' candidates.
-        groups: as for :func:`rank_systems`.
-        confidence: of the intervals.
-        resamples: of the tests.
-        place: names a row of a system in the notices.
+    With ``samples_from_others`` the samples of a row are the other systems' candidates.
 
     Raises:
         ValueError: no rows, or fewer than two systems.
@@ -308,7 +305,7 @@ def rank_rows(
 
 
 def _system_scores(result: MarsResult, names: Sequence[str], codes: Codes, confidence: float) -> list[SystemScore]:
-    """Return the scores of each system, whose rows follow one another in the result."""
+    """Return the scores of each system. Its rows are consecutive in the result."""
     count = len(result.rows) // len(names)
     systems = []
     for number, name in enumerate(names):
@@ -322,7 +319,7 @@ def _system_scores(result: MarsResult, names: Sequence[str], codes: Codes, confi
 
 
 def _with_samples(columns: Sequence[Sequence[Row]]) -> Iterator[list[Row]]:
-    """Yield the rows of each system with the other systems' candidates as samples, except blank ones."""
+    """Yield the rows of each system with the other systems' candidates, unless blank, as samples."""
     texts = [[row.candidate for row in same] for same in zip(*columns, strict=True)]
     for system, rows in enumerate(columns):
         yield [
@@ -335,15 +332,9 @@ def _compared_rows(systems: Mapping[str, Sequence[Row]], ranked: Sequence[System
     for number, same in enumerate(zip(*(systems[system.name] for system in ranked), strict=True)):
         texts = tuple(row.candidate for row in same)
         scores = tuple(system.scores[number] for system in ranked)
-        asked = _asked(same[0])
-        yield ComparedRow(number, same[0].prompt, same[0].references, texts, scores, asked)
-
-
-def _asked(row: Row) -> str:
-    """Return the last turn of a dialogue, or the question of passages; "" of others."""
-    if row.task == "dialogue" and row.context:
-        return row.context.splitlines()[-1]
-    return row.question
+        row = same[0]
+        asked = row.context.splitlines()[-1] if row.task == "dialogue" and row.context else row.question
+        yield ComparedRow(number, row.prompt, row.references, texts, scores, asked)
 
 
 def _pairs(

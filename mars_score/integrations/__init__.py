@@ -1,4 +1,1 @@
-"""MARS within other libraries.
-
-Each is imported only by the module of its name.
-"""
+"""MARS within other libraries. Each module imports the library of its name."""

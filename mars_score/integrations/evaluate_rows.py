@@ -1,7 +1,7 @@
 """A metric of Hugging Face evaluate that checks and keeps its rows itself, and scores them by MARS.
 
-evaluate would guess the format of references from the first row, silently mangle the others, and keep its locks
-when scoring fails.
+evaluate itself would take the format of references from the first row, silently mangle the others, and keep its
+locks when scoring fails.
 """
 
 import inspect
@@ -21,44 +21,36 @@ from mars_score.rows import Contexts, Row, Tasks, Texts
 from mars_score.scorer import MarsScorer
 from mars_score.settings import Settings
 
-# The names of the columns in other libraries.
-_OTHER_NAMES = {
+_OTHER_NAMES = {  # of the columns in other libraries
     "predictions": ("prediction", "preds", "candidates", "candidate", "hypotheses", "hypothesis"),
     "references": ("reference", "refs", "targets", "target", "labels"),
     "contexts": ("context", "sources", "source", "inputs", "documents", "questions"),
 }
-# Arguments of evaluate's own constructor, which silently ignores all others.
+# evaluate's own constructor takes these arguments and silently ignores all others.
 _EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
 
 
 class _Batch(NamedTuple):
-    """Rows that were added together.
+    """Rows that were added together."""
 
-    Attributes:
-        columns: lists of one entry per row, unchecked.
-        first: number of the first row in errors.
-        rows: the checked rows.
-        reading: the settings by which they were checked: ``use_context`` and ``task``.
-    """
-
-    columns: Mapping[str, Any]
-    first: int
-    rows: list[Row]
-    reading: tuple[bool, str | None]
+    columns: Mapping[str, Any]  # unchecked lists with one entry per row
+    first: int  # number of the first row in errors
+    rows: list[Row]  # the checked rows
+    reading: tuple[bool, str | None]  # the settings ``use_context`` and ``task`` by which they were checked
 
     def rows_for(self, settings: Settings) -> list[Row]:
-        """Return the rows, checked again if these settings read them in another way."""
+        """Return the rows, checked again if these settings read them differently."""
         same = self.reading == (settings.use_context, settings.task)
         return self.rows if same else _read(self.columns, settings, self.first).rows
 
 
 class RowMetric(evaluate.Metric):  # type: ignore[misc]
-    """Rows of predictions, references and contexts, given to ``compute`` or added before; threads take turns.
+    """A metric that scores the rows given to ``compute`` and those added before. Threads take turns.
 
     Args:
-        config_name: the variant, evaluate's second argument; ``"default"`` is ``"paper"``.
-        arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and settings and arguments
-            of ``mars_score.MarsScorer``, for all calls that do not override them.
+        config_name: the variant, evaluate's second argument. ``"default"`` is ``"paper"``.
+        arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and arguments and settings
+            of ``mars_score.MarsScorer``, which calls of ``compute`` can override.
 
     Raises:
         TypeError: an unknown setting.
@@ -80,7 +72,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
                 raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
         elif not self._options.get("learned"):
             self._options.setdefault("variant", "paper")  # The name is that of the paper's metric.
-        _ = self._settings  # This refuses wrong options at once.
+        _ = self._settings  # raises for wrong options
         of_evaluate = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
         super().__init__(config_name=config_name, **of_evaluate)
 
@@ -89,7 +81,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         return sum(len(batch.rows) for batch in self._batches)
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = ("_turn", "_settings")  # Settings of a preset may hold models.
+        left_out = ("_turn", "_settings")  # Settings may hold loaded models.
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -98,11 +90,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
 
     @cached_property
     def _settings(self) -> Settings:
-        """Return the settings of calls that override none."""
+        """Return the settings given at load."""
         return self.make_scorer().settings
 
     def make_scorer(self, **settings: Any) -> MarsScorer:
-        """Make a scorer by the settings given at load, which these override; no model is loaded yet."""
+        """Make a scorer with the settings given at load, overridden by these. No model is loaded."""
         return MarsScorer(**{**self._options, **settings})
 
     def compute(
@@ -117,10 +109,10 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         explain: bool = False,
         **settings: Any,
     ) -> dict[str, Any]:
-        """Score the rows given here together with those that were added before.
+        """Score the rows given here together with those added before, and drop these.
 
-        Bad input and unknown settings raise before any model loads and leave the rows added before as they are;
-        if the scoring itself fails, they are dropped.
+        Bad input and unknown settings raise TypeError or ValueError before any model loads. Rows added before are
+        then kept, but dropped if the scoring itself fails.
         """
         _refuse_other_names(settings)
         scorer = self.make_scorer(**settings)
@@ -136,7 +128,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
             return self._result(scorer.score_rows(rows, explain=explain), detailed=detailed)
 
     def _result(self, result: MarsResult, *, detailed: bool = False) -> dict[str, Any]:
-        """Return what ``compute`` returns."""
+        """Convert a result to what ``compute`` returns."""
         raise NotImplementedError
 
     def add_batch(
@@ -148,12 +140,12 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         samples: Texts | None = None,
         tasks: Tasks | None = None,
     ) -> None:
-        """Add rows, which a later ``compute()`` scores."""
+        """Add rows for a later ``compute()``."""
         columns = {"predictions": predictions, "references": references, "contexts": contexts}
         self._add({**columns, "samples": samples, "tasks": tasks})
 
     def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
-        """Add one row; its names may also be plural, as evaluate uses both, and ``samples`` and ``tasks`` are."""
+        """Add one row. Names may also be plural, as evaluate uses both; ``samples`` and ``tasks`` must be."""
         row = {"predictions": prediction, "references": reference, "contexts": context}
         row |= {"samples": None, "tasks": None}
         if unknown := [name for name in plural if name not in row]:
@@ -167,7 +159,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
 
     @staticmethod
     def free() -> None:
-        """Release the models of all instances in this process; they are loaded again when needed."""
+        """Release the models of all instances in this process. They are loaded again when needed."""
         free_models()
 
     def _add(self, columns: Mapping[str, object], first_row: int = 0) -> None:
@@ -181,10 +173,9 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
 
 
 def _read(columns: Mapping[str, object], settings: Settings, first: int = 0) -> _Batch:
-    """Check the columns of rows; errors number the rows from ``first``."""
-    lists = {name: entries_of(column) for name, column in columns.items()}
+    """Check the columns of rows. Errors number the rows from ``first``."""
     kept: dict[str, Any] = {
-        name: column if lists[name] is None else lists[name] for name, column in columns.items()
+        name: column if (entries := entries_of(column)) is None else entries for name, column in columns.items()
     }
     use_context, task = settings.use_context, settings.task
     rows = check_rows(**kept, use_context=use_context, task=task, place=Place(first))
@@ -192,7 +183,7 @@ def _read(columns: Mapping[str, object], settings: Settings, first: int = 0) -> 
 
 
 def _check_together(batches: Sequence[_Batch], scorer: MarsScorer) -> None:
-    """Raise ValueError for rows that the scorer cannot score, or not together."""
+    """Raise ValueError if the scorer cannot score the rows, or cannot score them together."""
     batches = [batch for batch in batches if batch.rows]
     if not batches:
         raise ValueError("there is nothing to score: pass predictions, references and contexts, or add rows")
@@ -207,7 +198,7 @@ def _check_together(batches: Sequence[_Batch], scorer: MarsScorer) -> None:
 
 
 def _refuse_other_names(names: Iterable[str]) -> None:
-    """Raise TypeError for a column's name in another library."""
+    """Raise TypeError for a name that another library gives a column."""
     for name in names:
         for column, others in _OTHER_NAMES.items():
             if name in others:

@@ -1,4 +1,4 @@
-"""Options of MARS in evaluation harnesses, which call a benchmark a "task"."""
+"""Options of MARS in evaluation harnesses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,28 +19,22 @@ class PlaceInDocuments(Place):
     documents: Sequence[str]
 
     def of(self, column: str, row: int) -> str:
-        """Return the name of a row, which is counted from 0."""
+        """Return the name of the row with an index."""
         return f"{self.names.get(column, column)} of {self.documents[row]}"
 
 
 class HarnessOptions(NamedTuple):
-    """Options of MARS in a harness.
+    """Options of MARS in a harness."""
 
-    Attributes:
-        context: the field that holds the context of a document, or a template for it.
-        use_references: False: candidates are scored by their contexts alone.
-        scorer: scores the candidates; it has loaded no model yet.
-    """
+    context: str  # the field that holds the context of a document, or a template for it
+    use_references: bool  # whether references count. If not, candidates are scored by their contexts alone.
+    scorer: MarsScorer  # scores the candidates. It has loaded no model yet.
 
-    context: str
-    use_references: bool
-    scorer: MarsScorer
-
-    def find_context(self, fields: Mapping[str, Any], where: str) -> Any:
-        """Return the context among the ``fields``, which errors call ``where``; None if contexts do not count.
+    def find_context(self, fields: Mapping[str, object], where: str) -> Any:
+        """Return the context among the ``fields`` of a document, or None if contexts do not count.
 
         Raises:
-            ValueError: the field is missing.
+            ValueError: the field is missing. The error calls the document ``where``.
         """
         if not self.scorer.settings.use_context:
             return None
@@ -53,12 +47,18 @@ class HarnessOptions(NamedTuple):
         return with_question(self.context, fields[self.context], None if question is None else fields[question])
 
     def judge(
-        self, output: str, reference: Any, fields: Mapping[str, Any], *, where: str, gate: Gate | None = None
+        self,
+        output: str,
+        reference: str | Sequence[str] | None,
+        fields: Mapping[str, object],
+        *,
+        where: str,
+        gate: Gate | None = None,
     ) -> JudgeResult:
-        """Judge an output by its reference and the context among the ``fields``, which errors call ``where``.
+        """Judge an output by its reference and the context among the ``fields`` of its document.
 
         Raises:
-            ValueError: the reference or the context is missing.
+            ValueError: the reference or the context is missing. The error calls the document ``where``.
         """
         context = self.find_context(fields, where)
         if self.use_references and not reference:
@@ -67,7 +67,7 @@ class HarnessOptions(NamedTuple):
         return judge_by(self.scorer, output, reference, context, gate or Gate())
 
     def check(self, references: Texts | None, contexts: Contexts | None, place: Place) -> list[Example]:
-        """Check the columns of documents that count."""
+        """Check the references and contexts of documents, as far as they count."""
         return self.scorer.check_examples(
             references if self.use_references else None,
             contexts if self.scorer.settings.use_context else None,
@@ -78,7 +78,7 @@ class HarnessOptions(NamedTuple):
 def read_options(settings: Mapping[str, Any]) -> HarnessOptions:
     """Read ``context``, ``use_references``, and arguments and settings of :class:`MarsScorer`.
 
-    Its setting ``task`` is called ``context_task`` here.
+    The setting ``task`` is called ``context_task`` here, because a harness calls a benchmark a task.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.

@@ -1,4 +1,4 @@
-"""MARS as a scorer of Inspect, which finds it by an entry point, as the name mars of the package mars_score."""
+"""MARS as a scorer of Inspect, which finds it by the entry point ``mars_score/mars``."""
 
 import asyncio
 from typing import Any

@@ -1,16 +1,16 @@
-"""MARS as ``Metrics.mars`` of lighteval, once this module is imported."""
+"""MARS as ``Metrics.mars`` of lighteval. The import of this module registers it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from aenum import extend_enum
 from lighteval.metrics.metrics import Metrics
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
-from lighteval.tasks.requests import SamplingMethod
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
 
 from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import HarnessOptions, PlaceInDocuments, read_options
@@ -19,13 +19,13 @@ __all__ = ["Metrics"]
 
 
 class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
-    """A computation that scores all rows of a task in one call; its attributes are the options of the metric."""
+    """A computation that scores all rows of a task in one call. Its attributes are the options of the metric."""
 
-    def compute(self, docs: Sequence[Any], responses: Sequence[Any], **_: Any) -> list[float]:
+    def compute(self, docs: Sequence[Doc], responses: Sequence[ModelResponse], **_: object) -> list[float]:
         """Score the first text of each response.
 
         Raises:
-            TypeError, ValueError: a bad document, with its id.
+            TypeError, ValueError: a bad document. Its id is named.
         """
         options = self.options()
         golds = [doc.get_golds() if doc.choices else () for doc in docs]
@@ -42,21 +42,24 @@ class MarsComputation(SampleLevelComputation):  # type: ignore[misc]
         return read_options(vars(self))
 
 
-def _name(doc: Any) -> str:
+def _name(doc: Doc) -> str:
     return f"document {doc.id} of task {doc.task_name}"
 
 
 class MarsMetric(SampleLevelMetric):  # type: ignore[misc]
-    """The metric of ``Docs``, whose references are their gold choices; ``sample_params`` are its options.
+    """A metric of ``Docs``, whose references are their gold choices.
 
-    They are ``context``, the field of ``Doc.specific`` that holds the context (default: ``"context"``),
-    ``context_task``, what the contexts are (``"text"``, ``"summary"``, ``"dialogue"`` or ``"data"``),
-    ``use_references`` (default: True), and arguments and settings of :class:`mars_score.MarsScorer`. Wrong ones
-    raise TypeError or ValueError when they are given.
+    Its options, ``sample_params``, are ``context``, the field of ``Doc.specific`` that holds the context (default:
+    ``"context"``); ``context_task``, what the contexts are (``"text"``, ``"summary"``, ``"dialogue"`` or
+    ``"data"``); ``use_references`` (default: True); and arguments and settings of :class:`mars_score.MarsScorer`.
     """
 
     def __call__(self, sample_params: Mapping[str, object]) -> MarsMetric:
-        """Set and check options; the name of the metric in the results shows them."""
+        """Set the options, which the name of the metric in the results shows.
+
+        Raises:
+            TypeError, ValueError: an unknown setting, or one that is out of range.
+        """
         super().__call__(sample_params)
         self.sample_level_fn.options()
         return self

@@ -12,45 +12,45 @@ from mars_score.data.checking import check_candidates
 from mars_score.integrations.harness_options import PlaceInDocuments, read_options
 from mars_score.rows import Example, Row
 
-_OF_LM_EVAL = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # lm-eval's own keys of metric_list
+_LM_EVAL_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # lm-eval's own keys of metric_list
 
 
 @register_metric(metric="mars", higher_is_better=True, aggregation="mean")  # type: ignore[untyped-decorator]
 def mars(**_: Any) -> float:
-    """Raise ValueError, as lm-eval passes the documents with the contexts to their task alone."""
+    """Raise ValueError, because only the task class gets the documents with the contexts."""
     raise ValueError("the metric mars needs in its task class: !function mars_score.integrations.lm_eval.MarsTask")
 
 
 class MarsTask(ConfigurableTask):  # type: ignore[misc]
     """A ``generate_until`` task whose ``metric_list`` has the metric ``mars``, and any others.
 
-    ``doc_to_target`` gives a reference or a list of them. The entry of the metric may also have ``context``, the
+    ``doc_to_target`` gives a reference or a list of references. The entry of the metric may have ``context``, the
     field or template of a document's context (default: ``"context"``), ``context_task``, what the contexts are
     (``text``, ``summary``, ``dialogue`` or ``data``), ``use_references: false``, and arguments and settings of
-    :class:`mars_score.MarsScorer`. All rows are scored in one call, by the first process.
+    :class:`mars_score.MarsScorer`. The first process scores all rows in one call.
 
     Raises:
-        TypeError, ValueError: an unknown setting, or one that is out of range; another ``output_type``; before
-            anything is generated, a document without a reference or context, named with its number.
+        TypeError, ValueError: an unknown setting, one that is out of range, or another ``output_type``. Before
+            anything is generated, also a document without a reference or context, named with its number.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         entries = [entry for entry in config.get("metric_list") or () if entry["metric"] == "mars"]
         if len(entries) != 1 or config.get("output_type", "generate_until") != "generate_until":
             raise ValueError("a MarsTask needs output_type: generate_until and, once in metric_list, metric: mars")
-        options = {name: value for name, value in entries[0].items() if name not in _OF_LM_EVAL}
+        options = {name: value for name, value in entries[0].items() if name not in _LM_EVAL_KEYS}
         self._options = read_options(options)
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
-        del self._metric_fn_list["mars"]  # Metrics in this list score document by document.
+        del self._metric_fn_list["mars"]  # Metrics in this list score each document alone.
         self._aggregation_list["mars"] = self._score
 
     def construct_requests(self, doc: Mapping[str, object], ctx: object, **options: Any) -> Any:
-        """Check a document and make lm-eval's requests for it."""
+        """Check a document, and make lm-eval's requests for it."""
         self._example(doc, f"document {options['metadata'][1]}")
         return super().construct_requests(doc, ctx, **options)
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """Return the values of other metrics and, for ``mars``, the row, which is scored with all others later."""
+        """Return the values of other metrics and, for ``mars``, the row, which is scored later with all others."""
         values: dict[str, Any] = super().process_results(doc, results)
         if "mars" in self._aggregation_list:  # It is missing with --predict_only.
             [candidate] = check_candidates([results[0]])
@@ -67,7 +67,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
         return example
 
     def _score(self, rows: Sequence[dict[str, Any]]) -> float:
-        """Return the mean score, and set each row's score, which a single process then logs with its samples."""
+        """Return the mean score, and set each row's score, which lm-eval logs if it runs in one process."""
         result = self._options.scorer.score_rows([Row(**row) for row in rows])
         for row, score in zip(rows, result.scores, strict=True):
             row["score"] = score

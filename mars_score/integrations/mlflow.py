@@ -16,8 +16,8 @@ def mars_scorer(
     """Make a scorer that judges ``outputs`` by ``expectations["expected_response"]`` and ``inputs["context"]``.
 
     Args:
-        name: of the feedback, whose value is the score and whose rationale says why.
-        threshold: the least score that passes; ``metadata`` of the feedback says whether it did.
+        name: of the feedback. Its value is the score, and its rationale the reason.
+        threshold: the least score that passes. ``metadata`` of the feedback says whether the score did.
         allow_contradictions: whether outputs with a contradicted sentence can pass.
         settings: ``context``, the field of ``inputs`` that holds the context; ``use_references``; arguments and
             settings of :class:`mars_score.MarsScorer`.
@@ -28,7 +28,7 @@ def mars_scorer(
     options, gate = read_options(settings), Gate(threshold, allow_contradictions)
 
     @scorer(name=name)  # type: ignore[untyped-decorator]
-    def mars(inputs: dict[str, Any], outputs: Any, expectations: dict[str, Any] | None) -> Feedback:
+    def mars(inputs: dict[str, object], outputs: str, expectations: dict[str, Any] | None) -> Feedback:
         reference = (expectations or {}).get("expected_response")
         judged = options.judge(outputs, reference, inputs, where="inputs", gate=gate)
         metadata = {"passed": judged["passed"], **judged["metadata"]}

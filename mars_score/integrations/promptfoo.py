@@ -7,18 +7,18 @@ from mars_score.integrations.harness_options import read_options
 from mars_score.judging import Gate
 
 
-def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
+def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, object]:
     """Judge an output by the variables ``reference`` and ``context`` of its test.
 
     Args:
         output: the model's text.
         context: ``vars`` of the test and ``config`` of the assertion, from promptfoo. ``config`` may have
-            ``threshold``, the least score that passes (default: all do that nothing contradicts);
-            ``allow_contradictions``; ``reference`` and ``context``, names of other variables; ``use_references``;
-            arguments and settings of :class:`mars_score.MarsScorer`.
+            ``threshold``, the least score that passes (default: every score passes unless a sentence is
+            contradicted); ``allow_contradictions``; ``reference`` and ``context``, names of other variables;
+            ``use_references``; arguments and settings of :class:`mars_score.MarsScorer`.
 
     Returns:
-        A ``GradingResult``, whose ``named_scores`` are what each term adds to the score, and how far a summary is
+        A ``GradingResult``. Its ``named_scores`` are what each term adds to the score, and how far a summary is
         ``supported``.
 
     Raises:

@@ -29,17 +29,16 @@ _PLACE = Place(names={"predictions": "preds", "references": "target"})
 class MarsScore(Metric):
     """Mean MARS score of all rows that were added with ``update``, in all processes.
 
-    The rows are scored at ``compute``, so that IDF is counted over all of them. In distributed runs the first
-    process scores the rows of all processes and broadcasts the score (see
-    :func:`mars_score.integrations.distributed.score_once`). Call ``update``: ``forward`` also scores each batch
-    alone.
+    ``compute`` scores the rows, so that IDF is counted over all of them. In distributed runs the first process
+    scores the rows of all processes and broadcasts the score: see
+    :func:`mars_score.integrations.distributed.score_once`. Call ``update`` rather than ``forward``, which also
+    scores each batch alone.
 
     Args:
         preset: which models: ``"mini"``, ``"medium"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
         detailed: whether :meth:`compute` returns more than the score.
-        options: arguments and settings of :class:`MarsScorer`, and those of ``torchmetrics.Metric``.
-            Without ``device`` the models are on the metric's device, or on the default device of
-            :class:`MarsScorer` if that is the CPU.
+        options: arguments and settings of :class:`MarsScorer`, and those of ``torchmetrics.Metric``. By default
+            the models are on the metric's device. If that is the CPU, the default of :class:`MarsScorer` applies.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
@@ -57,7 +56,7 @@ class MarsScore(Metric):
         super().__init__(**options)
         self.detailed = detailed
         self.options = {"preset": preset, **of_mars}
-        MarsScorer(**self.options)  # This checks them and loads nothing.
+        MarsScorer(**self.options)  # raises for wrong options; loads no model
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
     def update(
@@ -68,40 +67,40 @@ class MarsScore(Metric):
         samples: Texts | None = None,
         tasks: Tasks | None = None,
     ) -> None:
-        """Add rows; nothing is added if one of them is bad.
+        """Add rows; see :meth:`MarsScorer.score`.
 
         Args:
-            preds: candidates.
-            target: a reference or references per row, or None; see :meth:`MarsScorer.score`, also for the others.
+            preds: candidates, one per row.
+            target: a reference or references per row, or None.
             contexts: what the texts were written for.
             samples: texts of other systems.
             tasks: what the contexts are.
 
         Raises:
-            TypeError, ValueError: bad input, named with its row.
+            TypeError, ValueError: bad input, named with its row. No row is added.
         """
         candidates = check_candidates(preds, place=_PLACE)
         scorer = MarsScorer(**self.options)
         examples = scorer.check_examples(target, contexts, samples, tasks, place=_PLACE, preds=candidates)
         rows = [example.with_candidate(text) for example, text in zip(examples, candidates, strict=True)]
-        # Any process group can gather bytes.
+        # Process groups of all backends can gather bytes.
         lines = "".join(f"{json.dumps(astuple(row))}\n" for row in rows).encode()
         self.rows.append(torch.from_numpy(np.frombuffer(lines, dtype=np.uint8).copy()).to(self.device))
 
     def compute(self) -> Tensor | dict[str, Tensor]:
-        """Return the score, 0 without rows; with ``detailed`` a dict of scalars.
+        """Return the score, 0 without rows; with ``detailed`` a dict of scalar tensors.
 
-        These are the score as ``"mars"``, the share of rows with a contradicted sentence as ``"contradicted"``,
+        The dict has the score as ``"mars"``, the share of rows with a contradicted sentence as ``"contradicted"``,
         and the mean over summaries of the probability that the context says a sentence as ``"faithfulness"``, NaN
-        without any.
+        if there are no summaries.
         """
         values = score_once(self._score, self.process_group) if self._is_synced else self._score()
         tensors = {name: torch.tensor(value, device=self.device).float() for name, value in values.items()}
         return tensors if self.detailed else tensors["mars"]
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Gather the rows of all processes; without rows torchmetrics would make a tensor of floats."""
-        if isinstance(self.rows, list) and not self.rows:
+        """Gather the rows of all processes."""
+        if isinstance(self.rows, list) and not self.rows:  # torchmetrics would make a tensor of floats.
             self.rows = [torch.empty(0, dtype=torch.uint8, device=self.device)]
         super().sync(*args, **kwargs)
 
