@@ -1,9 +1,7 @@
-"""The Space: MARS in a browser, and as an API.
+"""The Space: MARS in a browser, and as an API. Run: ``python app.py``.
 
-Run: ``python app.py``.
-
-``MARS_PRESET`` names the preset. Without it visitors choose between ``mini`` and, on the Hub or where it is
-installed, ``medium``.
+``MARS_PRESET`` names the preset. Without it visitors choose between ``mini`` and ``medium``, if ``medium`` is
+installed or the Space is on the Hub.
 """
 
 import os
@@ -13,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-if "SPACE_ID" in os.environ:  # On the Hub a proxy names the visitor's address.
+if "SPACE_ID" in os.environ:  # On the Hub a proxy passes on the visitor's address.
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "127.0.0.1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16")
 
 from mars_score.errors import MarsWarning
@@ -36,7 +34,7 @@ EXAMPLES = Path(__file__).parent / "examples"
 
 def main() -> None:
     """Answer the first example, start the server, and answer the other examples in the background."""
-    warnings.simplefilter("ignore", MarsWarning)  # Visitors see them on the page.
+    warnings.simplefilter("ignore", MarsWarning)  # The page shows them.
     limits.hide_texts()
     examples = read_examples(EXAMPLES / "space.json")
     rows = [row for file in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(file).rows]
@@ -45,7 +43,7 @@ def main() -> None:
     answerer = Answerer(documents or None)
     questions = [replace(example.question, preset=preset) for preset in CHOICES for example in examples]
     paper = [replace(question, paper=True) for question in questions if question.references]
-    answerer.prepare(questions[:1])  # The first visitor of a new server then sees a result at once.
+    answerer.prepare(questions[:1])  # so that the first visitor sees a result at once
     later = [*paper[:1], *questions[1:], *paper[1:]]
     page = build(Handlers(answerer), examples)
     page.launch(
@@ -57,7 +55,7 @@ def main() -> None:
         show_error=False,
         ssr_mode=False,
         mcp_server=False,
-        app_kwargs={"middleware": [Middleware(limits.Gate)]},
+        app_kwargs={"middleware": [Middleware(limits.RequestLimit)]},
         prevent_thread_lock=True,
     )
     threading.Thread(target=answerer.prepare, args=[later], daemon=True).start()

@@ -1,4 +1,1 @@
-"""The Space: MARS in a browser.
-
-``app.py`` starts it from a checkout; the installed package lacks it.
-"""
+"""The Space: MARS in a browser. ``app.py`` starts it from a checkout."""

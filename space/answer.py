@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import compress, takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mars_score.errors import Notice
 from mars_score.findings import Finding, findings_of
@@ -27,19 +27,12 @@ _log = logging.getLogger(__name__)
 
 
 class ShownMetric(NamedTuple):
-    """How a metric is named and shown.
+    """How a metric is named and shown."""
 
-    Attributes:
-        key: its name in the API.
-        meaning: the range and meaning of its scores.
-        full: the score at which its bar is full.
-        least: the score at which its bar is full to the other side of 0.
-    """
-
-    key: str
-    meaning: str
-    full: float = 1.0
-    least: float = 0.0
+    key: str  # its name in the API
+    meaning: str  # the range and meaning of its scores
+    full: float = 1.0  # the score of a full bar
+    least: float = 0.0  # the score of a full bar to the left of 0
 
 
 METRICS = {
@@ -56,19 +49,12 @@ _BY_CONTEXT = ShownMetric(
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and its scores.
-
-    Attributes:
-        question: the texts and settings.
-        plus: the result of MARS plus.
-        paper: the result of the paper's MARS, if the question asks for it.
-        scores: the scores of the candidates by metric, MARS plus first.
-    """
+    """A question and its scores."""
 
     question: Question
     plus: MarsResult
-    paper: MarsResult | None
-    scores: dict[str, list[float]]
+    paper: MarsResult | None  # None if it was not computed
+    scores: dict[str, list[float]]  # of the candidates, by metric, MARS plus first
 
     @property
     def signature(self) -> str:
@@ -77,13 +63,13 @@ class Answer:
 
     @property
     def metrics(self) -> dict[str, ShownMetric]:
-        """Return how the metrics that have scored are shown."""
+        """Return how to show the metrics that gave scores."""
         shown = METRICS if self.question.references else {**METRICS, "MARS plus": _BY_CONTEXT}
         return {name: shown[name] for name in self.scores}
 
     @property
     def notices(self) -> list[str]:
-        """Return sentences, each once, on what was left out, what could not be checked and how it was scored."""
+        """Return sentences on what was left out, what could not be checked and how candidates were scored."""
         question = self.question
         notices = [notice for result in self._results for notice in _notices_of(result, question.candidates)]
         unchecked = [row.unchecked == Unchecked.NOT_BY_CONTEXT for row in self.plus.row_scores]
@@ -96,22 +82,22 @@ class Answer:
 
     @cached_property
     def names(self) -> list[str]:
-        """Return short names of the candidates, quoted, all of them different unless the texts are equal."""
+        """Return short names of the candidates, in quotes and distinct."""
         return names_of(self.question.candidates)
 
     @cached_property
     def findings(self) -> list[tuple[Finding, ...]]:
-        """Return what was found in each candidate."""
+        """Return the findings in each candidate."""
         return list(map(findings_of, self.plus.rows, self.plus.row_scores))
 
     @property
     def order(self) -> list[int]:
-        """Return the indices of the candidates, highest score of MARS plus first."""
+        """Return the indices of the candidates, the highest score of MARS plus first."""
         scores = self.plus.scores
         return sorted(range(len(scores)), key=lambda index: -scores[index])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the API: the candidates, best first, and the augmented references of `paper`."""
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data for the API: the candidates, best first, and the augmented references."""
         ranking = [
             {
                 "candidate": self.question.candidates[index],
@@ -136,7 +122,7 @@ class Answer:
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
-    """Name texts by their first words, quoted; those that begin alike also by the words in which they differ."""
+    """Name texts by their first words in quotes. Texts that begin alike are also named by how they differ."""
     texts = [" ".join(text.split()) for text in texts]
     names = [_quoted(text) for text in texts]
     for name in [name for name, count in Counter(names).items() if count > 1]:
@@ -158,10 +144,10 @@ def _quoted(text: str) -> str:
 
 
 def _named_apart(text: str, others: Sequence[str]) -> str:
-    """Name a text by its first words and those from where it differs from all others."""
+    """Name a text by its first words and the first words that differ from all others."""
     same = max(_common(text, other) for other in others)
     at = text.rfind(" ", 0, same) + 1
-    if same - at > _LONG_WORD:  # no spaces between words
+    if same - at > _LONG_WORD:  # a language without spaces
         at = same
     words = text[at:].split()
     if text in others or not words:
@@ -172,12 +158,12 @@ def _named_apart(text: str, others: Sequence[str]) -> str:
 
 
 def _common(text: str, other: str) -> int:
-    """Return the number of characters with which both begin."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def _notices_of(result: MarsResult, candidates: Sequence[str]) -> list[str]:
-    """Return each notice of a result with the candidates that it concerns."""
+    """Return a sentence for each notice, with the candidates that it concerns."""
     sentences = []
     for notice in Notice:
         concerned = [notice in score.notices - _NOT_SHOWN for score in result.row_scores]
@@ -194,18 +180,21 @@ def _subject(candidates: Sequence[str], concerned: Sequence[bool]) -> str:
 
 
 class Answerer:
-    """Answers the questions of all visitors, who share the loaded models."""
+    """Answers the questions of all visitors, who share the loaded models.
+
+    Args:
+        documents: texts over which the paper's MARS counts IDF. Default: the references of each question.
+    """
 
     def __init__(self, documents: Sequence[str] | None = None) -> None:
-        """Take the texts over which the paper's MARS counts IDF, by default the references of each question."""
         self._documents = documents
-        # The keys have paper=False, even if the answer has the paper's MARS.
+        # Keys have paper=False, even if the answer has the paper's MARS.
         self._prepared: dict[Question, Answer] = {}
 
     def answer(self, question: Question, progress: Progress | None = None) -> Answer:
-        """Score by MARS plus, the paper's MARS if asked for, and other metrics if there are references.
+        """Score by MARS plus, by the paper's MARS if wanted, and by other metrics if there are references.
 
-        An exception of ``progress`` stops the work.
+        An exception raised by ``progress`` stops the work.
         """
         candidates, references = question.candidates, question.references
         count = len(candidates)
@@ -215,8 +204,7 @@ class Answerer:
         plus = MarsScorer(**arguments).score(*rows, samples=samples, tasks=question.task, explain=True)
         scores, paper = {"MARS plus": plus.scores}, None
         if question.paper:
-            idf: dict[str, Any] = {"idf_corpus": self._documents} if self._documents else {}
-            scorer = MarsScorer(question.preset, variant="paper", progress=progress, **idf)
+            scorer = MarsScorer(question.preset, variant="paper", progress=progress, idf_corpus=self._documents)
             paper = scorer.score(*rows)
             scores["MARS paper"] = paper.scores
         if references:
@@ -226,12 +214,12 @@ class Answerer:
         return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:
-        """Return the prepared answer to an example, or None; it may have the paper's scores without need."""
+        """Return the prepared answer to an example, perhaps with unwanted scores of the paper's MARS, or None."""
         answer = self._prepared.get(replace(question, paper=False))
         return answer if answer and (answer.paper or not question.paper) else None
 
     def prepare(self, questions: Iterable[Question]) -> None:
-        """Answer examples and keep their answers; log those that fail."""
+        """Answer examples and keep the answers. Failures are logged."""
         for question in questions:
             try:
                 self._prepared[replace(question, paper=False)] = self.answer(question)

@@ -1,4 +1,4 @@
-"""The page: its layout, and the functions behind its buttons and the API."""
+"""Lay out the page, and handle its buttons and the API."""
 
 import json
 import logging
@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import gradio as gr
+from gradio.components import Component
+from gradio.events import Dependency
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.rows import TASKS
@@ -45,23 +47,20 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 <p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
 the paper, BLEU, ROUGE-L and BERTScore.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p>
 </div>"""
-# Settings of gradio's events. All events that run models share one queue, where one runs at a time.
-_MODELS: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-_PAGE: dict[str, Any] = {
-    "show_progress": "hidden",
-    "api_visibility": "private",
-}  # The page shows its own progress.
-_AT_ONCE: dict[str, Any] = {"queue": False, **_PAGE}
-_SCORING: dict[str, Any] = {**_MODELS, **_PAGE}
+_Options: TypeAlias = dict[str, Any]
+# Options of gradio's events. All events that run models share one queue, in which one runs at a time.
+_MODELS: _Options = {"concurrency_limit": 1, "concurrency_id": "model"}
+_PAGE: _Options = {"show_progress": "hidden", "api_visibility": "private"}  # The page shows its own progress.
+_AT_ONCE: _Options = {"queue": False, **_PAGE}
+_SCORING: _Options = {**_MODELS, **_PAGE}
 # The inputs of the page, in its order.
 VALUES = ("context", "task", "question", "references", "candidates", "samples", *SCORER_SETTINGS, "preset")
-# What the page lets visitors choose as a task; the package calls that of passages a summary.
-PAGE_TASKS = (*TASKS, "passages")
+PAGE_TASKS = (*TASKS, "passages")  # The package scores passages as a summary.
 _ADD_PAPER = "Add the paper's MARS (up to a minute)"
 _PAPER_OFFERED = gr.update(visible=True, value=_ADD_PAPER, interactive=True)
 _PAPER_COMPUTING = gr.update(value="Computing the paper's MARS, up to a minute …", interactive=False)
 _HIDDEN = gr.update(visible=False)
-# JavaScript: give the inputs a ticket; go on only where the models are asked.
+# JavaScript that gives the inputs a ticket, and that goes on only if the models are needed.
 _ASK = "(_, ...values) => mars.ask(values)"
 _FAIL_UNLESS_SCORING = f"ranking => {{ if (ranking !== {json.dumps(SCORING)}) throw Error('answered'); }}"
 _UNANSWERED = "The Space did not answer. Please press “Score” again in a moment."
@@ -69,39 +68,30 @@ _log = logging.getLogger(__name__)
 
 
 class Page(NamedTuple):
-    """The parts of the page that show an answer: gradio's components, or the values that they show.
+    """The parts of the page that show an answer: gradio's components, or their values."""
 
-    Attributes:
-        notices: what was left out, and how candidates were scored.
-        ranking: the candidates with their scores.
-        compared: references and infills of the paper's MARS.
-        signature: the signature of the scores.
-        paper: the button that adds the paper's MARS.
-        asked: the question that was answered; the server keeps it.
-    """
-
-    notices: Any = ""
-    ranking: Any = WAITING
-    compared: Any = ""
-    signature: Any = ""
-    paper: Any = _HIDDEN
-    asked: Any = None
+    notices: Any = ""  # what was left out, and how candidates were scored
+    ranking: Any = WAITING  # the candidates with their scores
+    compared: Any = ""  # references and infills of the paper's MARS
+    signature: Any = ""  # the signature of the scores
+    paper: Any = _HIDDEN  # the button that adds the paper's MARS
+    asked: Any = None  # the question that was answered, which stays on the server
 
     @property
     def shown(self) -> list[Any]:
-        """Return all parts but what the server keeps."""
+        """Return all parts but the last, which stays on the server."""
         return list(self[:-1])
 
 
 class Asked(NamedTuple):
-    """A question, and the ticket that the browser gave to its inputs."""
+    """A question, and the number that the browser gave to its inputs."""
 
     question: Question
     ticket: int = 0
 
 
 def message_of(error: Exception) -> str:
-    """Return the message of a refusal; log any other exception and return a message that gives no details."""
+    """Return the message of a refusal. Log any other exception, and return a message without details."""
     if isinstance(error, Refused):
         return str(error)
     _log.error("Unexpected: %s", place_of(error))
@@ -117,13 +107,10 @@ class Handlers:
         self._answerer = answerer
         self._limit = limit or WorkLimit()
 
-    def at_once(self, request: gr.Request, ticket: int | None, *values: Any) -> Page:
-        """Show what needs no model: why inputs are refused, a prepared answer, or else that they are being scored.
+    def at_once(self, request: gr.Request, ticket: int | None, *values: object) -> Page:
+        """Show what needs no model: a refusal, a prepared answer, or else that the inputs are being scored.
 
-        Args:
-            request: of the visitor.
-            ticket: the number that the browser gave to the inputs.
-            values: the inputs of the page, in the order of :data:`VALUES`.
+        ``ticket`` is the number that the browser gave to the inputs, ``values`` in the order of :data:`VALUES`.
         """
         try:
             question = _read(values)
@@ -134,8 +121,8 @@ class Handlers:
         except Exception as error:
             return Page(ranking=problem_page(message_of(error)))
 
-    def page(self, request: gr.Request, ticket: int | None, *values: Any) -> Page:
-        """Score the inputs of the page, or show why they are refused; the arguments are as for :meth:`at_once`."""
+    def page(self, request: gr.Request, ticket: int | None, *values: object) -> Page:
+        """Score the inputs of the page, or show why they are refused, as :meth:`at_once` does."""
         try:
             return show(self._answer(request, _read(values)), ticket)
         except Exception as error:
@@ -170,7 +157,7 @@ class Handlers:
             raise gr.Error(message_of(error), print_exception=False) from None
 
     def arrive(self, example: Question) -> Page:
-        """Show the answer to an example on arrival, if it is ready."""
+        """Show the answer to an example to a new visitor, if it is prepared."""
         prepared = self._answerer.prepared(example)
         return show(prepared) if prepared else Page()
 
@@ -198,8 +185,8 @@ def show(answer: Answer, ticket: int | None = None) -> Page:
     return Page(*pages, answer.signature, _PAPER_OFFERED if addable else _HIDDEN, asked)
 
 
-def _read(values: Sequence[Any]) -> Question:
-    """Read the inputs of the page, in the order of :data:`VALUES`; raise Refused as :func:`read_question` does."""
+def _read(values: Sequence[object]) -> Question:
+    """Read the inputs of the page, in the order of :data:`VALUES`, by :func:`read_question`."""
     settings = dict(zip(VALUES, values, strict=True))
     context, question, *texts = (settings.pop(name) for name in ("context", "question", *LIMITS))
     if settings["task"] == "passages":
@@ -224,7 +211,7 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
                 button = gr.Button("Score", variant="primary", elem_id="mars-score")
             with gr.Column(scale=6, elem_id="mars-outputs"):
                 outputs = _outputs()
-        filled = values[:-1]  # An example leaves the preset as it is.
+        filled = values[:-1]  # An example does not change the preset.
         emptied = Page(ranking=SCORING).shown
         starts = [
             button.click(None, None, outputs.shown, js=_returning(*emptied, first="mars.look()"), **_AT_ONCE)
@@ -241,13 +228,13 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
     return page.queue(max_size=WAITING_CALLS, api_open=False)
 
 
-def _score_after(starts: Sequence[Any], handlers: Handlers, values: list[Any], outputs: Page) -> None:
+def _score_after(starts: Sequence[Dependency], handlers: Handlers, values: list[Component], outputs: Page) -> None:
     """Score after each of the events ``starts``, and add the paper's MARS after a click on its button.
 
-    What needs no model is shown at once, and does not wait in the queue.
+    What needs no model is shown at once and does not wait in the queue.
     """
     ticket = gr.Number(visible=False, precision=0)
-    sent: dict[str, Any] = {"inputs": [ticket, *values], "outputs": list(outputs), "js": _ASK}
+    sent: _Options = {"inputs": [ticket, *values], "outputs": list(outputs), "js": _ASK}
     for start in starts:
         at_once = start.then(handlers.at_once, **sent, **_AT_ONCE)
         unanswered = at_once.success(None, outputs.ranking, None, js=_FAIL_UNLESS_SCORING, **_AT_ONCE)
@@ -259,13 +246,13 @@ def _score_after(starts: Sequence[Any], handlers: Handlers, values: list[Any], o
     added.failure(None, None, outputs.paper, js=_returning(_PAPER_OFFERED), **_AT_ONCE)
 
 
-def _returning(*values: Any, first: str = "") -> str:
-    """Return a JavaScript function that does what ``first`` says and gives values to the outputs."""
+def _returning(*values: object, first: str = "") -> str:
+    """Return a JavaScript function that runs the statement ``first`` and returns values for the outputs."""
     return f"() => {{ {first}; return {json.dumps(values)}; }}"
 
 
 def _change(examples: Sequence[PageExample]) -> str:
-    """Return a JavaScript function that marks what changed inputs concern, and returns the hint of an example."""
+    """Return a JavaScript function for changed inputs: it marks outdated results and returns an example's hint."""
     hints = {
         json.dumps(_values(example), ensure_ascii=False, separators=(",", ":")): hint_page(example.hint)
         for example in examples
@@ -273,8 +260,8 @@ def _change(examples: Sequence[PageExample]) -> str:
     return f"(...values) => mars.change({json.dumps(hints)}, values)"
 
 
-def _inputs() -> list[Any]:
-    """Lay out context, task, question, references and candidates; return them in this order."""
+def _inputs() -> list[Component]:
+    """Lay out context, task, question, references and candidates, and return them in this order."""
     return [
         _box("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
         gr.Radio(
@@ -296,14 +283,14 @@ def _inputs() -> list[Any]:
     ]
 
 
-def _box(label: str, lines: int, max_lines: int, hint: str) -> Any:
+def _box(label: str, lines: int, max_lines: int, hint: str) -> gr.Textbox:
     name = label.split(",")[0].lower()
-    options: dict[str, Any] = {"placeholder": hint, "elem_id": f"mars-{name}", "autoscroll": False}
-    return gr.Textbox(label=label, lines=lines, max_lines=max_lines, **options)
+    sizes = {"lines": lines, "max_lines": max_lines}
+    return gr.Textbox(label=label, placeholder=hint, elem_id=f"mars-{name}", autoscroll=False, **sizes)
 
 
-def _settings() -> list[Any]:
-    """Lay out samples and settings; return them in the order of :data:`VALUES`."""
+def _settings() -> list[Component]:
+    """Lay out samples and settings, and return them in the order of :data:`VALUES`."""
     with gr.Accordion("Samples and settings", open=False, elem_id="mars-settings"):
         samples = _box("Samples, one per line", 1, 6, "What a good language model writes for this context")
         aggregation = gr.Radio(
@@ -345,11 +332,11 @@ def _outputs() -> Page:
     )
 
 
-def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:
+def _arrive(handlers: Handlers, example: PageExample) -> list[object]:
     return [*_values(example), *handlers.arrive(example.question)]
 
 
-def _values(example: PageExample) -> list[Any]:
+def _values(example: PageExample) -> list[object]:
     """Return an example's values in the order of :data:`VALUES`, without the preset."""
     question = example.question
     values = {**vars(question), "question": ""}
@@ -360,9 +347,9 @@ def _values(example: PageExample) -> list[Any]:
     return [values[name] for name in VALUES[:-1]]
 
 
-def theme() -> Any:
-    """Make the theme of gradio."""
-    # The shades 50 to 950 of a colour, as gradio numbers them.
+def theme() -> gr.themes.Base:
+    """Make the theme of the page."""
+    # Shades 50 to 950, as gradio numbers them.
     shades = "#fdf5f1 #fae6dd #f3c9b8 #e8a288 #d97953 #c2562f #a84522 #89371c #6b2c18 #4f2214 #31140b"
     return gr.themes.Base(
         primary_hue=gr.themes.Color(*shades.split(), name="rust"),

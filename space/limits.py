@@ -1,4 +1,4 @@
-"""Limits on the size and number of requests, on computing time, and on what is logged about visitors."""
+"""Limit the size and number of requests, computing time, and what is logged about visitors."""
 
 import ipaddress
 import os
@@ -13,22 +13,23 @@ from urllib.parse import urlsplit
 
 import gradio as gr
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mars_score.progress import Progress
 
-BODY_BYTES = 200_000  # per request
-CALL_SECONDS = 120.0  # of computing for a single call
-WAITING_CALLS = 64  # in the queue; a refusal is better than a wait of many minutes
+BODY_BYTES = 200_000  # of a request
+CALL_SECONDS = 120.0  # of computing for a call
+WAITING_CALLS = 64  # in the queue; with more, visitors would wait many minutes
 
 ELSEWHERE = "In Python MARS has no such limit."
 
 
 class Refused(ValueError):  # noqa: N818
-    """Input that is not accepted; its message, which is shown to the visitor, says what to do instead."""
+    """Input that is not accepted. The message is shown to the visitor and says what to do instead."""
 
 
 class Allowance:
-    """The number of requests, or of seconds of work, that each address may use within any ``seconds``."""
+    """The amount of something, such as requests, that each address may use within any ``seconds``."""
 
     def __init__(
         self, amount: float, seconds: float, unit: str, clock: Callable[[], float] = time.monotonic
@@ -38,7 +39,7 @@ class Allowance:
         self._lock = threading.Lock()
 
     def check(self, address: str) -> None:
-        """Raise Refused, with the time to wait, if an address has used its amount up."""
+        """Raise Refused with the time to wait if an address has used up its amount."""
         now, used = self._clock(), 0.0
         with self._lock:
             self._uses = [use for use in self._uses if use[0] > now - self.seconds]
@@ -53,21 +54,17 @@ class Allowance:
                 )
 
     def charge(self, address: str, amount: float = 1) -> None:
-        """Count an amount as used by an address."""
+        """Count an amount that an address used."""
         with self._lock:
             self._uses.append((self._clock(), address, amount))
 
 
-def visitor_of(client: Any, host: str | None) -> str | None:
-    """Return the key that limits count by, or None for a visitor on this machine, who has none.
+def visitor_of(client: tuple[str, int] | None, host: str | None) -> str | None:
+    """Return the address by which limits count, or None for a visitor on this machine, who has no limits.
 
-    The key is the IPv4 address or the IPv6 /64 network, which one customer has. A visitor is on this machine if
-    the page is not on the Hub, and both the client's address and the host that the request names are of this
-    machine: those of a visitor behind a proxy on it are not, if the proxy passes them on.
-
-    Args:
-        client: address and port, or None if they are unknown.
-        host: the header "Host" of the request.
+    This is the IPv4 address, or the IPv6 /64 network, which one customer has. A visitor is on this machine if the
+    page is not on the Hub, and both the client's address and the host of the request are local. A visitor behind a
+    local proxy is not, if the proxy passes them on.
     """
     name = client[0] if client else None
     if "SPACE_ID" not in os.environ and _is_here(name) and _is_here(_name_in(host)):
@@ -80,7 +77,7 @@ def visitor_of(client: Any, host: str | None) -> str | None:
 
 
 def _is_here(name: str | None) -> bool:
-    """Tell whether the name or address of a machine is that of this one."""
+    """Tell whether a host name or address is local."""
     try:
         return name == "localhost" or ipaddress.ip_address(name or "").is_loopback
     except ValueError:
@@ -88,29 +85,29 @@ def _is_here(name: str | None) -> bool:
 
 
 def _name_in(host: str | None) -> str | None:
-    """Return the name or address in a header "Host", without the port."""
+    """Return the name or address in a header "Host" without the port."""
     try:
         return urlsplit(f"//{host or ''}").hostname
     except ValueError:
         return None
 
 
-class Gate:
+class RequestLimit:
     """ASGI middleware that refuses large requests, uploads, and addresses that send many requests.
 
-    Gradio takes uploads on any page, and limits neither the size nor the number of other requests.
+    Gradio accepts uploads on any page, and limits neither the size nor the number of other requests.
     """
 
-    def __init__(self, app: Callable[..., Any], requests: Allowance | None = None) -> None:
+    def __init__(self, app: ASGIApp, requests: Allowance | None = None) -> None:
         self._app = app
         self._requests = requests or Allowance(60, 60, "requests")
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with status 403, 411, 413 or 429."""
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         await (refusal or self._app)(scope, receive, send)
 
-    def _refusal(self, scope: Any) -> JSONResponse | None:
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return None
         if scope["path"].rstrip("/").endswith("/upload"):
@@ -133,14 +130,14 @@ class Gate:
 
 
 class WorkLimit:
-    """Counts computing time by address, and stops calls that take too long; on this machine it does neither."""
+    """Limits the computing time of each address and of each call, except for visitors on this machine."""
 
     def __init__(self, allowance: Allowance | None = None, call_seconds: float = CALL_SECONDS) -> None:
         self._allowance = allowance or Allowance(2 * CALL_SECONDS, 600, "seconds of computing")
         self._call_seconds = call_seconds
 
     def check(self, request: gr.Request | None) -> str | None:
-        """Return the key of a visitor, None on this machine; raise Refused if the address has used its time up."""
+        """Return the address of a visitor, None on this machine. Raise Refused if it has used up its time."""
         client = request.client if request else None
         address = visitor_of(client and (client.host, client.port), request and request.headers.get("host"))
         if address is not None:
@@ -149,10 +146,10 @@ class WorkLimit:
 
     @contextmanager
     def count(self, request: gr.Request | None) -> Iterator[Progress]:
-        """Count the time that the block takes for the address of a request; yield a progress function for it.
+        """Count the time of the block for the address of a request, and yield a progress function.
 
         Raises:
-            Refused: the address has used its time up; the progress function raises it if this call takes too long.
+            Refused: the address has used up its time. The progress function raises it if the call takes too long.
         """
         address = self.check(request)
         start = time.monotonic()
@@ -172,19 +169,24 @@ class WorkLimit:
 
 
 def hide_texts() -> None:
-    """Let tracebacks, also those of gradio, be printed without messages, which may hold visitors' texts."""
+    """Print all tracebacks, also those of gradio, without messages, which may hold visitors' texts."""
     traceback.print_exception = _print_place
 
 
 def place_of(error: BaseException) -> str:
-    """Return the type of an exception and the places in the code that it passed."""
+    """Return the type of an exception and the lines of code that it passed."""
     frames = traceback.extract_tb(error.__traceback__)
     places = (f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
     return "\n  ".join([type(error).__name__, *places])
 
 
 def _print_place(
-    error: Any, value: Any = None, tb: Any = None, limit: Any = None, file: Any = None, chain: bool = True
+    error: object,
+    value: object = None,
+    tb: object = None,
+    limit: object = None,
+    file: Any = None,
+    chain: bool = True,
 ) -> None:
     error = error if value is None else value
     if isinstance(error, BaseException):

@@ -1,4 +1,4 @@
-"""HTML of answers, in which texts of visitors and models are escaped."""
+"""Write answers as HTML. Texts of visitors and models are escaped."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -16,11 +16,11 @@ OUTDATED = '<p class="mars-problem">These results are of earlier inputs. Press â
 SCORING = '<div class="mars-empty mars-busy" role="status">Scoring â€¦</div>'
 _SHOWN = 3  # lines of findings on a card
 _QUOTED = 60  # characters of a premise in the headline
-_CLOSE = 0.6  # least token recall of the reference in a candidate that is said to be close to it
+_CLOSE = 0.6  # token recall of the reference from which a candidate is called close to it
 
 
 def hint_page(hint: str) -> str:
-    """Show the hint of an example, or nothing for an empty one."""
+    """Show the hint of an example, or nothing for ""."""
     return f"<p>{escape(hint)}</p>" if hint else ""
 
 
@@ -30,11 +30,9 @@ def problem_page(message: str) -> str:
 
 
 def ranking_page(answer: Answer, ticket: int = 0) -> str:
-    """Show the candidates as cards, best first; the first card is open.
+    """Show the candidates as cards, best first. The first card is open.
 
-    Args:
-        answer: what to show.
-        ticket: the number that the browser gave to the inputs; by it the page sees that they have changed since.
+    By ``ticket``, the number that the browser gave to the inputs, the page sees whether they changed since.
     """
     cards = "".join(_card(answer, index, place) for place, index in enumerate(answer.order, 1))
     meanings = " ".join(f"<b>{name}</b>: {metric.meaning}." for name, metric in answer.metrics.items())
@@ -45,7 +43,7 @@ def ranking_page(answer: Answer, ticket: int = 0) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Say which candidate each metric puts first, and before that what was found in that of MARS plus."""
+    """Say which candidate each metric puts first, after any findings in the first one of MARS plus."""
     ranks = {name: ranks_of(scores) for name, scores in answer.scores.items()}
     plus, *rivals = ranks
     if len(ranks[plus]) < 2:
@@ -67,7 +65,7 @@ def headline(answer: Answer) -> str:
 
 
 def _doubt(answer: Answer, index: int) -> str:
-    """Say in a sentence what was found in a candidate with the highest score; "" if nothing was."""
+    """Say in a sentence what was found in the candidate with the highest score, "" for nothing."""
     if not answer.findings[index]:
         return ""
     near = answer.plus.row_scores[index].aspects.reference or 0.0
@@ -76,24 +74,24 @@ def _doubt(answer: Answer, index: int) -> str:
 
 
 def _found(answer: Answer, index: int) -> str:
-    """Say what was found in a candidate first, and count the rest."""
+    """Say what the first finding in a candidate is, and count the others."""
     found, *more = answer.findings[index]
     return escape(found.in_words(_QUOTED)) + (f" (and {len(more)} more)" if more else "")
 
 
 def _soundest(answer: Answer) -> str:
-    """Say in a sentence which candidate without findings has the highest score; "" if there is none."""
+    """Say in a sentence which candidate without findings has the highest score, "" if all have some."""
     sound = [index for index in answer.order if not answer.findings[index]]
     return f" Of those without findings {_named(answer, sound[0])} is first." if sound else ""
 
 
 def ranks_of(scores: Sequence[float]) -> list[int]:
-    """Return the rank of each score, which is 1 for the highest; equal scores share a rank."""
+    """Return the rank of each score, 1 for the highest. Equal scores share a rank."""
     return [1 + sum(other > score for other in scores) for score in scores]
 
 
 def _named(answer: Answer, index: int) -> str:
-    """Name a candidate, with a mark if something was found in it."""
+    """Name a candidate, with a mark if it has findings."""
     findings = answer.findings[index]
     mark = f" {_mark(findings[0])}" if findings else ""
     return f"<b>{escape(answer.names[index])}</b>{mark}"
@@ -104,7 +102,7 @@ def _mark(finding: Finding) -> str:
 
 
 def _card(answer: Answer, index: int, place: int) -> str:
-    """Show a candidate with its scores and, when the card is opened, their explanation."""
+    """Show a candidate with its scores and, on the opened card, their explanation."""
     plus, *rivals = (_score(answer, name, index) for name in answer.scores)
     beside = f'<span class="mars-rivals">{"".join(rivals)}</span>' if rivals else ""
     row, explanation = answer.plus.row_scores[index], answer.plus.explanations[index]
@@ -122,7 +120,7 @@ def _card(answer: Answer, index: int, place: int) -> str:
 
 
 def _accusations(findings: Sequence[Finding]) -> str:
-    """Show in a line each what was found in a candidate; of each at most three lines."""
+    """Show findings one per line, at most three lines."""
     lines = [f'{_mark(one)}<span class="mars-said">{escape(one.with_number(None))}</span>' for one in findings]
     if len(lines) > _SHOWN:
         more = f'<span class="mars-said">and {len(lines) - _SHOWN + 1} more</span>'
@@ -131,7 +129,7 @@ def _accusations(findings: Sequence[Finding]) -> str:
 
 
 def _score(answer: Answer, name: str, index: int) -> str:
-    """Show the score of MARS plus, which sorts the cards, as a bar, and other scores with their rank."""
+    """Show the score of MARS plus, which sorts the cards, with a bar, and other scores with their rank."""
     scores, full = answer.scores[name], answer.metrics[name].full
     number = f'<span class="mars-number">{_minus(f"{scores[index]:.{1 if full > 1 else 3}f}")}</span>'
     label = f'<span class="mars-name">{name}</span>'
@@ -169,7 +167,7 @@ def _minus(number: str) -> str:
 
 
 def _explained(explanation: Explanation) -> str:
-    """Show the references' words by their matches, and the nearest sentence of the context."""
+    """Show the words of the references by their matches, and the nearest sentence of the context."""
     legend = LEGEND if any(match.words for match in explanation.matches) else ""
     coloured = [match_page(match) for match in explanation.matches if match.kind != "context"]
     nearest = [match_page(match) for match in explanation.matches if match.kind == "context"]
@@ -177,13 +175,13 @@ def _explained(explanation: Explanation) -> str:
 
 
 def notices_page(notices: Sequence[str]) -> str:
-    """Show notices as a list, or nothing if there are none."""
+    """Show notices as a list, or nothing for none."""
     items = "".join(f"<li>{escape(notice)}</li>" for notice in notices)
     return f'<ul class="mars-notices">{items}</ul>' if notices else ""
 
 
 def compared_page(answer: Answer) -> str:
-    """Show the texts of the paper's MARS with the candidates' similarities, or nothing if it was not computed."""
+    """Show the texts of the paper's MARS with the candidates' similarities, or nothing without its result."""
     if not answer.paper:
         return ""
     head = "".join(
@@ -215,7 +213,7 @@ def _blocks(answer: Answer, result: MarsResult) -> str:
 
 
 def _compared_texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
-    """List a reference and its different infills: label, index of the similarity, and HTML."""
+    """List a reference and its distinct infills as (label, index of the similarity, HTML)."""
     texts = [("reference", 0, escape(augmented.reference))]
     groups: dict[tuple[str, str], list[Infill]] = {}
     for infill in augmented.infills:
@@ -235,7 +233,7 @@ def _similarity(place: int, value: float, largest: float) -> str:
 
 
 def _marked(before: str, after: str) -> str:
-    """Show the text ``after``, with the words underlined that ``before`` lacks."""
+    """Show the text ``after``, and underline the words that ``before`` lacks."""
     old, new = before.split(), after.split()
     parts = []
     for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -1,4 +1,4 @@
-"""Texts and settings of visitors, checked; no setting can name a model or a path."""
+"""Check texts and settings of visitors. No setting can name a model or a path."""
 
 import json
 import os
@@ -15,10 +15,9 @@ from mars_score.settings import resolve_settings
 from mars_score.text import is_blank, without_surrogates
 from space.limits import ELSEWHERE, Refused
 
-CONTEXT_CHARACTERS = 5_000
-PASSAGES = 12  # greatest number; the question and they have no more characters than another context
-# Of all references together: the paper's MARS would fill the blanks of longer ones for minutes.
-PAPER_CHARACTERS = 400
+CONTEXT_CHARACTERS = 5_000  # also of question and passages together
+PASSAGES = 12
+PAPER_CHARACTERS = 400  # of all references; the paper's MARS would infill longer ones for minutes
 # The greatest number of texts, and of characters in each.
 LIMITS = {"references": (4, 600), "candidates": (12, 1_500), "samples": (4, 600)}
 WITHOUT_REFERENCES = (
@@ -33,7 +32,8 @@ _BETWEEN = re.compile(rf"^[^\S\n]*{SEPARATOR}[^\S\n]*$", re.MULTILINE)
 def space_presets() -> tuple[str, ...]:
     """Return the presets that visitors can choose, the default first.
 
-    ``MARS_PRESET`` alone if it is set, else "mini" and, on the Hub or where its models are installed, "medium".
+    If ``MARS_PRESET`` is set, it is the only one. Else they are "mini" and, on the Hub or if its models are
+    installed, "medium".
     """
     if chosen := os.environ.get("MARS_PRESET"):
         return (chosen,)
@@ -55,18 +55,13 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Passages:
-    """Texts that were retrieved to answer a question.
-
-    Attributes:
-        texts: the passages.
-        question: "" if it is not known.
-    """
+    """Texts that were retrieved to answer a question, which is "" if it is not known."""
 
     texts: tuple[str, ...]
     question: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the passages as the package takes them."""
+    def to_dict(self) -> dict[str, object]:
+        """Return the context in the form of the package."""
         return {"passages": list(self.texts), **({"question": self.question} if self.question else {})}
 
 
@@ -74,32 +69,20 @@ class Passages:
 class Question:
     """The texts and settings of a visitor.
 
-    Attributes:
-        context: the text before the candidates, or passages that they answer a question by.
-        references: good texts by people; without any the context alone counts.
-        candidates: texts to score.
-        samples: texts that other systems wrote for the context.
-        task: one of :data:`mars_score.rows.TASKS`.
-        preset: one of :data:`CHOICES`.
-        reference_aggregation: a setting of the package.
-        use_context: a setting of the package.
-        paper: whether to compute the paper's MARS too.
-        notices: sentences on what was left out.
-
     Raises:
         Refused: the settings need references and there are none, or the paper's MARS would take minutes.
     """
 
-    context: str | Passages
-    references: tuple[str, ...]
-    candidates: tuple[str, ...]
-    samples: tuple[str, ...] = ()
-    task: str = DEFAULTS["task"]
-    preset: str = DEFAULTS["preset"]
+    context: str | Passages  # the text before the candidates, or passages that were retrieved for their question
+    references: tuple[str, ...]  # good texts by people. If empty, the context alone counts.
+    candidates: tuple[str, ...]  # texts to score
+    samples: tuple[str, ...] = ()  # texts that other systems wrote for the context
+    task: str = DEFAULTS["task"]  # one of :data:`mars_score.rows.TASKS`
+    preset: str = DEFAULTS["preset"]  # one of :data:`CHOICES`
     reference_aggregation: str = DEFAULTS["reference_aggregation"]
     use_context: bool = DEFAULTS["use_context"]
-    paper: bool = DEFAULTS["paper"]
-    notices: tuple[str, ...] = ()
+    paper: bool = DEFAULTS["paper"]  # whether to compute the paper's MARS too
+    notices: tuple[str, ...] = ()  # sentences on what was left out
 
     def __post_init__(self) -> None:
         if not (self.references or self.use_context):
@@ -113,39 +96,39 @@ class Question:
             _check_length(subject, ["".join(self.references)], PAPER_CHARACTERS)
 
     @property
-    def row_context(self) -> str | dict[str, Any]:
-        """Return the context as the package takes it."""
+    def row_context(self) -> str | dict[str, object]:
+        """Return the context in the form of the package."""
         return self.context if isinstance(self.context, str) else self.context.to_dict()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings for MarsScorer."""
+        """Return the settings of MarsScorer."""
         return {name: getattr(self, name) for name in SCORER_SETTINGS}
 
 
 def read_question(
-    context: Any,
-    references: Any,
-    candidates: Any,
-    samples: Any = None,
+    context: object,
+    references: object,
+    candidates: object,
+    samples: object = None,
     *,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Question:
     """Check texts and settings.
 
-    Passages, references, candidates and samples are lists, or have one text per line, or, if there is a line
-    :data:`SEPARATOR`, one text between two such lines.
+    Passages, references, candidates and samples are lists, or one text per line. If there is a line
+    :data:`SEPARATOR`, such lines separate the texts.
 
     Args:
-        context: a text, or ``{"passages": [...]}``, perhaps with a ``"question"``; None or blank ones if there is
-            no context.
+        context: a text, or ``{"passages": [...]}``, optionally with a ``"question"``. None or blank for none.
         references: up to four.
         candidates: up to twelve.
         samples: up to four.
-        settings: any of :data:`DEFAULTS`; with passages the task is by default "summary".
+        settings: any of :data:`DEFAULTS`. The default task of passages is "summary".
 
     Raises:
-        Refused: not texts, too many, too long, or nothing to score; an unknown setting or a bad value.
+        Refused: texts are of a wrong type, too many or too long, there is nothing to score, a setting is unknown,
+            or a value is bad.
     """
     context = _read_context(context)
     columns = zip(LIMITS, (references, candidates, samples), strict=True)
@@ -163,11 +146,14 @@ def read_question(
     return Question(context, **fields, notices=tuple(filter(None, notices)))
 
 
-def _read_context(value: Any) -> str | Passages:
+def _read_context(value: object) -> str | Passages:
     if isinstance(value, str | None):
         return _encodable(value or "")
-    question = value.get("question") or "" if isinstance(value, Mapping) else None
-    if not isinstance(question, str) or value.keys() - {"passages", "question"}:
+    if (
+        not isinstance(value, Mapping)
+        or value.keys() - {"passages", "question"}
+        or not isinstance(question := value.get("question") or "", str)
+    ):
         raise Refused("The context must be a text, or passages with or without a question.")
     texts = [text for text in _read_texts("passages", value.get("passages")) if not is_blank(text)]
     if len(texts) > PASSAGES:
@@ -192,7 +178,7 @@ def _check_texts(context: str | Passages, texts: Mapping[str, Sequence[str]]) ->
         _check_length(f"A {name.removesuffix('s')} has", texts[name], length)
 
 
-def _check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _check_settings(settings: Mapping[str, object]) -> dict[str, Any]:
     try:
         if unknown := [str(name)[:40] for name in settings if name not in DEFAULTS]:
             raise ValueError(f"there is no {', '.join(unknown)} here, but {', '.join(DEFAULTS)}")
@@ -220,9 +206,9 @@ def _encodable(text: str) -> str:
     return without_surrogates(text).replace("\0", "\ufffd")
 
 
-def _read_texts(name: str, value: Any) -> list[str]:
+def _read_texts(name: str, value: object) -> list[str]:
     if isinstance(value, str):
-        text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # Blank lines at the end are no texts.
+        text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # Blank lines at the end do not count.
         value = _split(text) if text else None
     if not isinstance(value, list | tuple | None) or not all(isinstance(text, str) for text in value or ()):
         raise Refused(f"The {name} must be a list of texts.")
@@ -233,11 +219,11 @@ def _split(text: str) -> list[str]:
     if not _BETWEEN.search(text):
         return text.split("\n")
     parts = _BETWEEN.split(text)
-    return parts if parts[-1] else parts[:-1]  # A single text of several lines has the separator behind it.
+    return parts if parts[-1] else parts[:-1]  # A separator follows a single text of several lines.
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Write texts as :func:`read_question` reads them."""
+    """Join texts to a string that :func:`read_question` splits."""
     if not any("\n" in text for text in texts):
         return "\n".join(texts)
     return f"\n{SEPARATOR}\n".join([*texts, *([""] if len(texts) == 1 else [])]).rstrip()
@@ -245,24 +231,16 @@ def joined(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class PageExample:
-    """A question to try, with its right ranking.
+    """An example question with its right ranking."""
 
-    Attributes:
-        title: the text of its button.
-        hint: what to look at.
-        question: texts and settings.
-        ranks: the right rank of each candidate, 1 for the best; candidates of equal rank may come in any order.
-        fails: whether MARS plus ranks the candidates wrongly; then the hint says so.
-    """
-
-    title: str
-    hint: str
+    title: str  # the text of its button
+    hint: str  # what to look at
     question: Question
-    ranks: tuple[int, ...]
-    fails: bool = False
+    ranks: tuple[int, ...]  # of the candidates, 1 for the best; equal ranks may come in any order
+    fails: bool = False  # whether MARS plus ranks the candidates wrongly, which the hint then says
 
     def is_right(self, scores: Sequence[float]) -> bool:
-        """Tell whether the scores of the candidates are in the order of their ranks."""
+        """Tell whether the scores rank the candidates rightly."""
         pairs = list(zip(self.ranks, scores, strict=True))
         return all(score > other for rank, score in pairs for worse, other in pairs if rank < worse)
 

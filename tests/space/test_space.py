@@ -26,7 +26,7 @@ from space import answer as answers
 from space import layout, limits, questions
 from space.answer import METRICS, Answerer
 from space.layout import VALUES, Asked, Handlers, build
-from space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit, visitor_of
+from space.limits import BODY_BYTES, Allowance, Refused, RequestLimit, WorkLimit, visitor_of
 from space.pages import SCORING, compared_page, headline, ranking_page, ranks_of
 from space.questions import (
     CHOICES,
@@ -260,10 +260,10 @@ def test_an_allowance_waits_and_forgets():
 
 
 def test_requests_are_limited_in_size_and_number_and_uploads_refused():
-    gate = Gate(PlainTextResponse("fine"), Allowance(3, 60, "requests"))
+    middleware = RequestLimit(PlainTextResponse("fine"), Allowance(3, 60, "requests"))
 
     def status(host="203.0.113.1", method="POST", path="/gradio_api/queue/join", **sent):
-        return TestClient(gate, client=(host, 1)).request(method, path, **sent).status_code
+        return TestClient(middleware, client=(host, 1)).request(method, path, **sent).status_code
 
     assert status(content=b"x" * (BODY_BYTES + 1)) == 413
     assert status(content=iter([b"x"])) == status(headers={"content-length": "-1"}) == 411
@@ -308,10 +308,10 @@ def test_only_a_visitor_on_this_machine_has_no_key(client, host, key, monkeypatc
 
 
 def test_on_this_machine_only_sizes_are_limited(monkeypatch):
-    gate = Gate(PlainTextResponse("fine"), Allowance(1, 60, "requests"))
+    middleware = RequestLimit(PlainTextResponse("fine"), Allowance(1, 60, "requests"))
 
     def status(content=b"", **headers):
-        client = TestClient(gate, base_url="http://127.0.0.1:7860", client=("127.0.0.1", 1))
+        client = TestClient(middleware, base_url="http://127.0.0.1:7860", client=("127.0.0.1", 1))
         return client.post("/gradio_api/queue/join", content=content, headers=headers).status_code
 
     assert [status() for _ in range(3)] == [200] * 3
