@@ -1,4 +1,4 @@
-"""All benchmarks of speed, one after the other, each in a process of its own."""
+"""Run all benchmarks of speed one after the other, each in its own process."""
 
 import subprocess
 import sys
@@ -6,20 +6,13 @@ import sys
 from benchmarks.common import progress, speed_parser
 
 SCRIPTS = (
-    "imports",
-    "planned_step",
-    "augmentation",
-    "first_score",
-    "scoring",
-    "stored",
-    "systems",
-    "growth",
+    *("imports", "planned_step", "augmentation", "first_score", "scoring", "stored", "systems", "growth"),
     "two_processes",
 )
 
 
 def main() -> int:
-    """Run them and return 1 if one failed."""
+    """Run the benchmarks, and return 1 if one failed."""
     args = speed_parser(__doc__).parse_args()
     passed_on = [f"--{name}" for name in ("json", "full") if getattr(args, name)]
     failed = []

@@ -1,15 +1,15 @@
-"""Multiplications and additions that the method needs, and those that this machine can do.
+"""Count the floating-point operations that infilling needs, and measure those that this machine can do.
 
-Counted are real tokens only: no padding, no finished job that waits for its batch, nothing computed twice.
+Only real tokens count: no padding, no finished job that waits for its batch, nothing computed twice.
 
-- One token through the model: ``2 x weights`` (the matrices of all layers) ``+ 2 x head`` where its logits are
-  needed ``+ 4 x width x positions`` a layer for attention over itself and the positions before it.
-- A planned token: k + 1 forwards and k backwards, each at this price. A backward goes through activations
-  alone, which costs the same in the matrices; in attention it costs more, which is not counted.
-- Prompts without logits, each different one once; text before the first blank with logits; in both the last
-  written token is left out, since it is fed for the first drafted one.
-- Judging a draft of n tokens with a text block of m: the last drafted token, and m - 1 tokens of the block
-  after each of n prefixes (the last one's logits are of the next draft).
+- A token in a forward pass takes ``2 x weights`` (the matrices of all layers), ``2 x head`` if its logits are
+  needed, and ``4 x width x positions`` a layer for attention to itself and the positions before it.
+- A planned token takes k + 1 forward and k backward passes at this price. A backward pass goes through
+  activations alone, which costs the same in the matrices. It costs more in attention, which is not counted.
+- Each distinct prompt counts once without logits, and the text before the first blank with logits. The last token
+  of both is left out, because it counts for the first drafted token.
+- To score a draft of n tokens followed by a text block of m tokens takes the last drafted token, and m - 1 tokens
+  of the block after each of n prefixes. The logits of the block's last token count for the next draft.
 """
 
 from __future__ import annotations
@@ -28,17 +28,11 @@ SIZES = (1024, 2048, 4096)
 
 @dataclass(frozen=True)
 class Prices:
-    """Floating-point operations of one token.
+    """Floating-point operations for one token."""
 
-    Attributes:
-        body: in the matrices of all layers.
-        head: for its logits.
-        position: for each position that it attends to, in all layers.
-    """
-
-    body: int
-    head: int
-    position: int
+    body: int  # in the matrices of all layers
+    head: int  # for the logits
+    position: int  # in all layers, for each position that the token attends to
 
     @classmethod
     def of(cls, model: CausalLanguageModel) -> Prices:
@@ -53,13 +47,19 @@ class Prices:
         return cls(2 * matrices, 2 * model.head.weight.numel(), 4 * width * config.num_hidden_layers)
 
     def feed(self, first: int, tokens: int, *, logits: bool = True) -> int:
-        """Feed ``tokens`` in a row, of which the first has ``first`` positions before it."""
+        """Count a forward pass of consecutive tokens. The first one has ``first`` positions before it."""
         positions = tokens * first + tokens * (tokens + 1) // 2
         return tokens * (self.body + self.head * logits) + self.position * positions
 
 
 def operations(prices: Prices, infills: Mapping[Job, Sequence[FilledBlank]], passes: int) -> int:
-    """Count what infilling different jobs takes; a token with a future takes ``passes`` forwards and backwards."""
+    """Count the operations of infilling distinct jobs.
+
+    Args:
+        prices: of the model.
+        infills: the filled blanks of each job.
+        passes: forward and backward passes of a token before a text block. Other tokens take one forward pass.
+    """
     lead_follows: dict[tuple[int, ...], bool] = {}
     for job in infills:
         lead_follows[job.prompt] = lead_follows.get(job.prompt, False) or bool(job.lead)
@@ -78,7 +78,7 @@ def operations(prices: Prices, infills: Mapping[Job, Sequence[FilledBlank]], pas
 
 
 def matrix_rate(device: torch.device, repeats: int = 3) -> float:
-    """Measure the operations per second of the fastest of several products of large float32 matrices."""
+    """Return the operations per second of the fastest of several products of large float32 matrices."""
     best = 0.0
     for size in SIZES:
         one, other = (torch.randn(size, size, device=device) for _ in range(2))
@@ -92,6 +92,6 @@ def matrix_rate(device: torch.device, repeats: int = 3) -> float:
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait until a GPU has done its work."""
+    """Wait until a GPU has finished."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

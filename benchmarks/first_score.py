@@ -1,12 +1,12 @@
-"""A first score, from an empty store, against BERTScore and against bare transformers that read the same texts.
+"""Compare a first score with BERTScore, and with bare transformers on the same texts.
 
-Models are loaded, texts are new in each run and stored nowhere. BERTScore (no IDF, the same encoder's weights)
-encodes candidates and references in float32. The bare models read what the score has to read, once, in the number
-type of MARS: the encoder each text, the NLI model (of the encoder's size) each candidate with its reference, the
-language model each candidate after its context and alone. The texts are invented (see texts.py).
+Models are loaded before. Texts are invented (see texts.py), new in each run, and not stored. BERTScore (no IDF,
+same encoder weights) encodes candidates and references in float32. The bare models do the necessary forward passes
+once, in the dtype of MARS: the encoder on each text, the NLI model (of the encoder's size) on each candidate with
+its reference, the language model on each candidate after its context and alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from typing import Any
@@ -20,8 +20,8 @@ from benchmarks.texts import Text, columns, invented
 from mars_score import MarsScorer
 from mars_score.models.loading import load_model
 
-LONG = 9  # sentences of a context of about 100 words
-WORDS = 350  # most of a batch of the bare models, about as many as MARS has in a forward pass
+LONG = 9  # sentences of a context, about 100 words
+WORDS = 350  # at most in a batch of the bare models, about as many as in a forward pass of MARS
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
         new = columns(texts(sentences))
         return seconds_of(lambda: scorer.score(*new))
 
-    def bertscore(score: Any) -> float:
+    def bertscore(score: Callable[..., object]) -> float:
         candidates, references, _ = columns(texts(1))
         return seconds_of(lambda: score(candidates, references))
 
@@ -67,11 +67,11 @@ def main() -> None:
 
 
 class BareModels:
-    """The models of a scorer as transformers has them: padded batches of texts of similar length."""
+    """The models of a scorer run by transformers, on padded batches of texts of similar length."""
 
     def __init__(self, scorer: MarsScorer) -> None:
         models = scorer.settings.models
-        # Loaded anew, as MARS changes how its own language model attends.
+        # Loaded anew, because MARS changes the attention of its own language model.
         encoder = load_model("encoder", models.encoder, models.dtype, scorer.runtime)
         self._encoder, self._encoder_tokenizer = encoder[0].auto_model, encoder.tokenizer
         parts = load_model("language_model", models.language_model, models.dtype, scorer.runtime)
@@ -81,7 +81,7 @@ class BareModels:
 
     @torch.inference_mode()
     def read(self, texts: list[Text], with_language_model: bool) -> None:
-        """Run the models over all that a score has to read."""
+        """Do all forward passes that a score needs."""
         candidates, references, contexts = columns(texts)
         for batch in _batches([*candidates, *references, *contexts]):
             self._encoder(**self._encoder_tokenizer(batch, padding=True, return_tensors="pt"))
@@ -91,9 +91,9 @@ class BareModels:
         if with_language_model:
             following = [f"{context} {text}" for context, text in zip(contexts, candidates, strict=True)]
             for batch in _batches([*following, *candidates]):
-                self._judge(batch, max(len(self._tokenizer(text)["input_ids"]) for text in candidates))
+                self._log_probabilities(batch, max(len(self._tokenizer(text)["input_ids"]) for text in candidates))
 
-    def _judge(self, batch: list[str], last: int) -> None:
+    def _log_probabilities(self, batch: list[str], last: int) -> None:
         """Compute the log probabilities of the ``last`` tokens."""
         ids = self._tokenizer(batch, padding=True, padding_side="left", return_tensors="pt")
         logits = self._language_model(**ids, logits_to_keep=last, use_cache=False).logits.float()

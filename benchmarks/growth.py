@@ -1,7 +1,7 @@
-"""Time per reference and peak memory with ten times as many references.
+"""Measure time per reference and peak memory with ten times as many references.
 
-Each number is measured in a new process that scores invented rows (see texts.py) with short contexts, from an
-empty store. Time leaves the loading of models and a warm-up out; memory is the process's peak.
+Each figure is from a new process that scores invented rows (see texts.py) with short contexts, from an empty
+store. Time excludes the loading of models and a warm-up. Memory is the peak of the process.
 """
 
 import json
@@ -15,7 +15,7 @@ from benchmarks.texts import columns, invented
 from mars_score import MarsScorer
 
 TIMES = 10  # as many references
-WARM_UP = 16  # references scored before, so that models are loaded and memory is at hand
+WARM_UP = 16  # references scored before, to load models and allocate memory
 
 
 def main() -> None:

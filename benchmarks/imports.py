@@ -1,19 +1,26 @@
-"""Start: ``import mars_score``, ``mars --help`` and ``mars score`` of ten rows, each in a new process.
+"""Measure the start of ``import mars_score``, ``mars --help`` and ``mars score`` of ten rows in new processes.
 
-The rows are scored from an empty store, with the models on disk, and again when all is stored. Beside them torch
-and transformers are imported: by their names alone, and with the modules that models need.
+The rows are scored from an empty store, with the models on disk, and again when all is stored. They are compared
+with the import of torch and transformers: the packages alone, and with the modules that models need.
 """
 
-import json
 import resource
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.common import Clock, Ratio, fresh_store, parse, report_ratios, seconds_of, speed_parser
-from benchmarks.texts import invented
+from benchmarks.common import (
+    MARS,
+    Clock,
+    Ratio,
+    fresh_store,
+    parse,
+    report_ratios,
+    run_python,
+    seconds_of,
+    speed_parser,
+)
+from benchmarks.texts import invented, rows_of, write_rows
 from mars_score.cache import FILE
 
 CODES = {
@@ -23,7 +30,6 @@ CODES = {
     "libraries": "import torch, transformers",
     "modules": "import torch, transformers.modeling_utils, sentence_transformers",
 }
-SCORE = "import sys; from mars_score.cli import main; sys.exit(main())"
 
 
 def main() -> None:
@@ -35,12 +41,7 @@ def main() -> None:
     args = parse(options, repeats=15)
     clock = _processor_time if args.processor_time else time.perf_counter
     with fresh_store() as store:
-        file = store / "rows.jsonl"
-        rows = (
-            {"prediction": text.candidate, "reference": text.reference, "context": text.context}
-            for text in invented(10, 3)
-        )
-        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        file = write_rows(store / "rows.jsonl", rows_of(invented(10, 3)))
         runs = {name: partial(_python, clock, code) for name, code in CODES.items()}
         ratios = [
             Ratio("import mars_score / bare python", "import", "bare"),
@@ -62,16 +63,15 @@ def _score(clock: Clock, file: Path, store: Path, variant: str, *, anew: bool = 
     if anew:
         (store / FILE).unlink(missing_ok=True)
     options = ["--preset", "mini", "--variant", variant, "--quiet", "--store", str(store)]
-    return _python(clock, SCORE, "score", str(file), *options)
+    return _python(clock, MARS, "score", str(file), *options)
 
 
 def _python(clock: Clock, code: str, *arguments: str) -> float:
-    command = [sys.executable, "-c", code, *arguments]
-    return seconds_of(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), clock)
+    return seconds_of(lambda: run_python(code, *arguments), clock)
 
 
 def _processor_time() -> float:
-    """Return the seconds of all processes that have ended."""
+    """Return the processor seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,8 +1,8 @@
-"""What a planned decoding step costs: against a plain one, and against k + 1 forwards and k backwards.
+"""Compare a planned decoding step with a plain one, and with k + 1 forward and k backward passes.
 
-A forward is transformers' own, of one token per row after a cache, with logits; a backward is that of the
-reward with respect to the cached keys and values, by plain autograd through the same forward. The floor is the
-model's matrix products alone, of the same shapes, as often as the step needs them.
+A forward pass is transformers' own, with logits, of one token per row after a cache. A backward pass computes the
+gradient of the reward with respect to the cached keys and values by plain autograd. The floor is the model's
+matrix products alone, with the same shapes, as often as the step needs them.
 """
 
 import statistics
@@ -28,7 +28,7 @@ from mars_score.metrics.paper import PaperConfig
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.running import ordinary_mode
 
-FUTURE = 6  # tokens that the reward is about
+FUTURE = 6  # tokens of the reward
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def _matrices(model: CausalLanguageModel) -> list[Tensor]:
 def _runs(
     model: CausalLanguageModel, rows: int, length: int, config: PaperConfig
 ) -> dict[str, Callable[[], float]]:
-    """Make the five things that are timed, on one cache of random tokens."""
+    """Return the five timed functions, on one cache of random tokens."""
     generator = torch.Generator().manual_seed(0)
     texts = torch.randint(model.vocabulary, (rows, length), generator=generator).tolist()
     tokens = torch.randint(model.vocabulary, (rows,), generator=generator).to(model.device)

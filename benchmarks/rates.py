@@ -1,13 +1,13 @@
-"""Rows per second of presets and variants, their memory and disk, beside BERTScore with the same encoder and chrF.
+"""Print a Markdown table of rows per second, memory and disk by preset and variant, with BERTScore and chrF.
 
     python -m benchmarks.rates
 
-Prints a Markdown table. "First": the store is empty, so every reference is augmented and every text encoded;
-"new": the references and contexts have been scored against before, and the candidates are new; "kept": all model
-outputs are in the store, and the scorer is new. Each row has a reference, a context and a candidate of its own
-(invented, see texts.py); models are loaded before. The peak memory is that of the process so far, so name one
-preset and one variant to see theirs. On a GPU it is the GPU's, and "busy" the share of its time (nvidia-smi).
-Where other processes share the cores, take ``--processor-time`` and one thread.
+"First": the store is empty, so every reference is augmented and every text encoded. "New": references and contexts
+are known, candidates are new. "Kept": all model outputs are in the store, the scorer is new. BERTScore has the
+same encoder. Each row has its own reference, context and candidate (invented, see texts.py). Models are loaded
+before. Peak memory is that of the process so far, so give one preset and one variant to see theirs. On a GPU it is
+GPU memory, and "busy" is the share of time in which the GPU works (nvidia-smi). If other processes share the
+cores, use ``--processor-time`` and one thread.
 """
 
 import json
@@ -32,7 +32,7 @@ from mars_score.settings import DEFAULT_VARIANT
 
 SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
 COLUMNS = {"first": "rows per second: first", "new": "new", "kept": "kept", "gib": "GiB", "kb": "kB a row"}
-WARM_UP = 2  # rows that are scored before, so that models and libraries are loaded
+WARM_UP = 2  # rows scored before, to load models and libraries
 Score = Callable[[list[Text]], object]
 
 
@@ -76,7 +76,7 @@ def _print(as_json: bool, metric: str, preset: str, words: float | None, figures
 def _rates_of_mars(
     settings: dict[str, Any], texts: list[Text], repeats: int, samples: int, clock: Clock
 ) -> dict[str, float]:
-    """Measure rows per second from an empty store, with new candidates afterwards, and of what is stored."""
+    """Measure rows per second from an empty store, then with new candidates, then of stored rows."""
     with fresh_store() as store:
         scorer = MarsScorer(**settings, store=store)
         scorer.score(*columns(texts[:WARM_UP]))  # loads the models
@@ -107,14 +107,14 @@ def _rates_of_peer(score: Score, texts: list[Text], repeats: int, clock: Clock) 
 
 
 def _rate(score: Score, texts: list[Text], repeats: int, clock: Clock) -> float:
-    """Measure the median of rows per second, with candidates that are new each time."""
+    """Measure the median of rows per second, with new candidates each time."""
     sets = [with_new_candidates(texts, seed) for seed in range(1, repeats + 1)]
     return len(texts) / statistics.median(seconds_of(partial(score, new), clock) for new in sets)
 
 
 @contextmanager
 def _watched() -> Iterator[dict[str, float]]:
-    """Give figures to which the peak memory is added, and on a GPU the share of its time in which it works."""
+    """Yield figures, to which peak memory is added, and on a GPU the share of time in which it works."""
     import torch
 
     figures: dict[str, float] = {}

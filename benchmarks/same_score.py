@@ -1,13 +1,14 @@
-"""Scores in other batches, orders and number types against those in batches of 32, and their time.
+"""Compare scores and time with other batch sizes, orders and dtypes with those in batches of 32.
 
     python -m benchmarks.same_score FILE.jsonl...
 
-Real rows, nothing stored. The number of infills that differ is reported, too.
+Rows are real, and nothing is stored. The number of infills that differ is reported too.
 """
 
 import argparse
 import time
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def main() -> None:
     }
 
     def score(order: np.ndarray, **settings: Any) -> tuple[np.ndarray, list[set[str]], float]:
-        """Return scores and infills of the rows in their first order, and seconds."""
+        """Return scores and infills of the rows in their original order, and seconds."""
         progress(f"{len(rows)} rows, {settings or 'in another order'}")
         chosen = [rows[index] for index in order]
         with fresh_store() as store:
@@ -77,7 +78,7 @@ def main() -> None:
 
 
 def _infills(result: MarsResult) -> list[set[str]]:
-    """Return the different infills of each row."""
+    """Return the distinct infills of each row."""
     return [
         {infill.text for reference in row.references for infill in reference.augmented.infills}
         for row in result.row_scores
@@ -95,28 +96,20 @@ class Sample:
 
 
 def sample_rows(args: argparse.Namespace, count: int, generator: np.random.Generator) -> list[Sample]:
-    """Draw rows from ``args.files`` in turn, at random within each; every group and reference at most once.
+    """Draw random rows from ``args.files`` in turn, with each group and reference at most once.
 
     Raises:
-        ValueError: the files hold fewer fitting rows.
+        ValueError: the files have too few suitable rows.
     """
     pools = [_fitting(path, args.max_context_words, args.min_reference_words) for path in args.files]
     orders = [[pool[index] for index in generator.permutation(len(pool))] for pool in pools]
-    chosen: list[Sample] = []
-    groups, references = set(), set()
-    while len(chosen) < count:
-        if not any(orders):
-            raise ValueError(f"the files hold {len(chosen)} fitting rows of different groups, {count} are wanted")
-        for order in orders:
-            while order and len(chosen) < count:
-                row = order.pop()
-                if row.group in groups or row.reference in references:
-                    continue
-                chosen.append(row)
-                groups.add(row.group)
-                references.add(row.reference)
-                break
-    return chosen
+    in_turn = filter(None, chain.from_iterable(zip_longest(*orders)))
+    by_reference = {row.reference: row for row in {row.group: row for row in in_turn}.values()}
+    if len(by_reference) < count:
+        raise ValueError(
+            f"the files hold {len(by_reference)} suitable rows of distinct groups, {count} are wanted"
+        )
+    return list(by_reference.values())[:count]
 
 
 def _fitting(path: str, max_context_words: int, min_reference_words: int) -> list[Sample]:

@@ -1,12 +1,13 @@
-"""Scoring new candidates against known references: `paper` against BERTScore, the other variants against it.
+"""Compare the scoring of new candidates against known references: `paper` with BERTScore, other variants with it.
 
-And what the NLI model costs: the others against themselves without it.
+The cost of the NLI model is that of the other variants divided by their cost without it.
 
-All have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
-finds augmented references and their encodings in its cache; BERTScore (no IDF, the same encoder's weights in
-float32) encodes both texts of each pair. The texts are invented (see texts.py).
+All metrics have their models loaded and score the same (candidate, reference) pairs, with new candidates in each
+run. MARS finds augmented references and their encodings in its cache. BERTScore (no IDF, same encoder weights in
+float32) encodes both texts of each pair. Texts are invented (see texts.py).
 """
 
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any
@@ -17,10 +18,8 @@ from mars_score import MarsScorer
 from mars_score.models.locating import locate
 from mars_score.settings import VariantName
 
-# With the largest wanted ratio to `paper`.
-VARIANTS: dict[VariantName, float] = {"fast": 2.0, "plus": 8.0}
-# With the largest wanted ratio to themselves without the NLI model.
-WITHOUT_NLI = {"fast": 2.5, "plus": 1.18}
+VARIANTS: dict[VariantName, float] = {"fast": 2.0, "plus": 8.0}  # target of the ratio to `paper`
+WITHOUT_NLI = {"fast": 2.5, "plus": 1.18}  # target of the ratio to the same variant without the NLI model
 
 
 def main() -> None:
@@ -32,7 +31,7 @@ def main() -> None:
     args = parse(options, pairs=256, repeats=9)
     texts, seeds = invented(args.pairs), count(1)
 
-    def timed(score: Any, with_contexts: bool) -> float:
+    def timed(score: Callable[..., object], with_contexts: bool) -> float:
         candidates, references, contexts = columns(with_new_candidates(texts, next(seeds)))
         others = [contexts] if with_contexts else []
         return seconds_of(lambda: score(candidates, references, *others))
@@ -68,7 +67,7 @@ def bert_scorer(preset: str = "mini") -> Any:
     folder, _ = locate(spec).arguments(ours.runtime)
     layers = encoder[0].auto_model.config.num_hidden_layers
     scorer = BERTScorer(model_type=folder, num_layers=layers, idf=False)
-    # BERTScore cuts texts by this, and a folder does not say it.
+    # BERTScore truncates texts by this length, which a folder does not tell.
     scorer._tokenizer.model_max_length = encoder.max_seq_length
     return scorer
 

@@ -1,10 +1,9 @@
-"""Processor time of a score by stage: of a first score, of new candidates afterwards, and of rows that are kept.
+"""Print a Markdown table of processor time by stage, variant and length of the context.
 
     python -m benchmarks.stages
 
-Prints a Markdown table by variant and length of the context. The store is empty for the first score; "new
-candidates" are for the same references and contexts; "kept rows" are those of the first score, by a new scorer.
-Rows, contexts and references are invented (texts.py) and differ; models are loaded before.
+The store is empty for the first score. "New candidates" have the same references and contexts. "Kept rows" are
+those of the first score, for a new scorer. Texts are invented (texts.py) and distinct. Models are loaded before.
 """
 
 import json
@@ -48,7 +47,7 @@ def main() -> None:
 
 
 def _seconds(settings: dict[str, Any], texts: list[Text]) -> dict[str, dict[str, float]]:
-    """Measure processor time by kind of row and stage; what is done before a stage reports belongs to it."""
+    """Measure processor time by kind of row and stage. A stage includes all work since the previous report."""
     seconds: dict[str, float] = defaultdict(float)
     last = 0.0
 

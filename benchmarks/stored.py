@@ -1,19 +1,26 @@
-"""Rows that were scored before, against reading their file, and a new process with them, against a bare script.
+"""Compare rows that were scored before with reading their file, and a new process with a bare script.
 
 In this process model outputs come from the memory of a scorer, or from the store for a new one. In a new process
-``mars score`` scores the same rows, and a script new candidates; the bare script loads the encoder with
-sentence-transformers, encodes as many candidates and does nothing else. All with variant "fast", by which many
-rows are scored quickly. The texts are invented (see texts.py).
+``mars score`` scores the same rows, and a script scores new candidates. The bare script only loads the encoder
+with sentence-transformers and encodes as many candidates. All use variant "fast". Texts are invented (see
+texts.py).
 """
 
-import json
-import subprocess
-import sys
 from itertools import count
 from pathlib import Path
 
-from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
-from benchmarks.texts import Text, columns, invented, with_new_candidates
+from benchmarks.common import (
+    MARS,
+    Ratio,
+    fresh_store,
+    parse,
+    progress,
+    report_ratios,
+    run_python,
+    seconds_of,
+    speed_parser,
+)
+from benchmarks.texts import columns, invented, rows_of, with_new_candidates, write_rows
 from mars_score import MarsScorer
 from mars_score.data.reading import read_rows
 from mars_score.models.locating import locate
@@ -21,8 +28,6 @@ from mars_score.models.running import Runtime
 from mars_score.settings import resolve_settings
 
 SENTENCES = 3  # of a context
-NAMES = ("prediction", "reference", "context")
-COMMAND = "import sys; from mars_score.cli import main; sys.exit(main())"
 OURS = """
 import json, sys
 from mars_score import MarsScorer
@@ -52,7 +57,9 @@ def main() -> None:
         progress(f"scoring {args.rows} rows")
         scorer = MarsScorer("mini", variant="fast", store=store)
         scorer.score(*columns(texts))
-        known, one = _write(store / "known.jsonl", texts), _write(store / "one.jsonl", texts[:1])
+        known = write_rows(store / "known.jsonl", rows_of(texts))
+        one = write_rows(store / "one.jsonl", rows_of(texts[:1]))
+        few = write_rows(store / "bare.jsonl", rows_of(texts[: args.new]))
 
         def from_store() -> float:
             other = MarsScorer("mini", variant="fast", store=store)
@@ -60,11 +67,12 @@ def main() -> None:
 
         def command(file: Path) -> None:
             options = ["--preset", "mini", "--variant", "fast", "--quiet", "--store", str(store)]
-            _python(COMMAND, "score", str(file), "--out", str(store / f"out-{next(numbers)}.jsonl"), *options)
+            run_python(MARS, "score", str(file), "--out", str(store / f"out-{next(numbers)}.jsonl"), *options)
 
         def new_candidates() -> float:
-            file = _write(store / "new.jsonl", with_new_candidates(texts[: args.new], next(numbers)))
-            return seconds_of(lambda: _python(OURS, str(file), str(store)))
+            new = rows_of(with_new_candidates(texts[: args.new], next(numbers)))
+            file = write_rows(store / "new.jsonl", new)
+            return seconds_of(lambda: run_python(OURS, str(file), str(store)))
 
         runs = {
             "reading": lambda: seconds_of(lambda: read_rows(known)),
@@ -73,7 +81,7 @@ def main() -> None:
             "command": lambda: command(known),
             "command with one row": lambda: command(one),
             "new candidates": new_candidates,
-            "bare": lambda: _python(BARE, str(_write(store / "bare.jsonl", texts[: args.new])), encoder),
+            "bare": lambda: run_python(BARE, str(few), encoder),
         }
         ratios = [
             Ratio("known rows, from the store / reading the file", "store", "reading"),
@@ -82,16 +90,6 @@ def main() -> None:
             Ratio("new candidates in a new process / bare encoder script", "new candidates", "bare", 1.2),
         ]
         report_ratios(args, runs, ratios)
-
-
-def _write(file: Path, texts: list[Text]) -> Path:
-    rows = (dict(zip(NAMES, row, strict=True)) for row in zip(*columns(texts), strict=True))
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return file
-
-
-def _python(code: str, *arguments: str) -> None:
-    subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

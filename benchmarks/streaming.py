@@ -1,26 +1,24 @@
-"""Peak memory and rows per second of ``mars score`` over very many rows, against few; the store is warm.
+"""Compare peak memory and rows per second of ``mars score`` on very many rows with few rows, from a warm store.
 
-The rows are invented ones (see texts.py), repeated: what is measured is the cost of a row besides the work of the
-models. Each number of rows is a new process; rows per second leave out its start-up, which is measured with each
-different row once.
+Invented rows (see texts.py) are repeated, so that the cost of a row without the models is measured. Each number of
+rows has a new process. Rows per second exclude the start-up, which is measured with each distinct row once.
 """
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import fresh_store, median_ratio, parser, progress, report
-from benchmarks.texts import invented
+from benchmarks.common import MARS, fresh_store, median_ratio, parser, progress, report
+from benchmarks.texts import invented, rows_of, write_rows
 from mars_score.settings import DEFAULT_VARIANT
 
-DIFFERENT = 200  # rows
-MARS = "import sys; from mars_score.cli import main; sys.exit(main())"
-# A small process in between: that which is measured would begin with its parent's peak.
+DISTINCT = 200  # rows
+# A small process in between, because the peak memory of a process begins with that of its parent.
 MEASURED = """
 import json, resource, subprocess, sys, time
 start = time.perf_counter()
@@ -40,7 +38,7 @@ def main() -> None:
     options.add_argument("--variant", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
     options.add_argument("--sentences", type=int, default=1, help="of a context, of 11 words (default: 1)")
     args = options.parse_args()
-    rows = different_rows(DIFFERENT, sentences=args.sentences)
+    rows = rows_of(invented(DISTINCT, args.sentences))
     measure = partial(_measure, variant=args.variant)
     with fresh_store() as store:
         once = _file(store, rows, len(rows))
@@ -65,28 +63,14 @@ def main() -> None:
         report(args, title, median_ratio(values[args.rows], values[args.few]), target, {**by_count, **figures})
 
 
-def different_rows(count: int, seed: int = 0, sentences: int = 1) -> list[dict[str, str]]:
-    """Invent rows with contexts of some sentences; no reference twice."""
-    texts = invented(count, sentences, seed)
-    return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
-
-
-def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows with their numbers, one JSON object per line."""
-    with path.open("w", encoding="utf-8") as file:
-        for number, row in enumerate(rows):
-            file.write(json.dumps({"id": number, **row}, ensure_ascii=False) + "\n")
-
-
 def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
-    """Write a file of ``count`` rows: ``rows``, repeated."""
-    path = store / f"{count}.jsonl"
-    write_rows(path, islice(cycle(rows), count))
-    return path
+    """Write a file of ``count`` numbered rows, which repeat ``rows``."""
+    repeated = enumerate(islice(cycle(rows), count))
+    return write_rows(store / f"{count}.jsonl", ({"id": number, **row} for number, row in repeated))
 
 
 def _measure(store: Path, file: Path, variant: str) -> dict[str, float]:
-    """Score a file in a new process, see that all rows were scored, and remove the output."""
+    """Score a file in a new process, check that all rows were scored, and remove the output."""
     out = file.with_suffix(".scores.jsonl")
     mars = [sys.executable, "-c", MARS, "score", str(file), "--out", str(out)]
     options = ["--preset", "mini", "--variant", variant, "--store", str(store)]

@@ -1,7 +1,7 @@
-"""Sixteen systems against one on the same references, each from an empty store, models loaded.
+"""Compare the scoring of sixteen systems with that of one on the same references, from an empty store.
 
-The systems are scored one after the other with one scorer, and all in one call. References are those of
-examples/, candidates are invented (see texts.py).
+One scorer, with its models loaded, scores the systems one after the other, and all in one call. References are
+those of examples/. Candidates are invented (see texts.py).
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _score(calls: list[Call], planner: Literal["none", "self"]) -> float:
-    """Measure the seconds from an empty store."""
+    """Measure the seconds of calls from an empty store."""
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant="paper", store=store, planner=planner)
         scorer.score(["It rained."], ["It was a wet day."], [""])  # loads the models

@@ -1,7 +1,8 @@
-"""Texts to time with: those of ``examples/``, and any number of invented ones."""
+"""Texts to score in benchmarks: those of ``examples/``, and any number of invented ones."""
 
+import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -33,12 +34,12 @@ class Text:
 
 
 def example_pairs(count: int) -> list[tuple[str, str]]:
-    """Return different (context, reference) pairs of ``examples/``.
+    """Return distinct (context, reference) pairs of ``examples/``, then (context, candidate) pairs.
 
-    First come the references, then their candidates, shuffled ones left out: texts of the right kind for timing.
+    Shuffled candidates are left out.
 
     Raises:
-        ValueError: there are fewer.
+        ValueError: there are too few.
     """
     examples = [row for path in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(path).rows]
     references = [(row["context"], text) for row in examples for text in row["references"]]
@@ -55,9 +56,9 @@ def example_pairs(count: int) -> list[tuple[str, str]]:
 
 
 def invented(count: int, context_sentences: int = 1, seed: int = 0) -> list[Text]:
-    """Invent different references of 4 to 20 words (mean 11) from a grammar, with contexts and candidates."""
+    """Make distinct references of 4 to 20 words (mean 11) from a grammar, with contexts and candidates."""
     generator = random.Random(f"{seed} {context_sentences}")
-    references = islice(_different_sentences(generator), count)
+    references = islice(_distinct_sentences(generator), count)
     return [
         Text(" ".join(_sentence(generator) for _ in range(context_sentences)), reference, _sentence(generator))
         for reference in references
@@ -79,7 +80,19 @@ def columns(texts: Sequence[Text]) -> tuple[list[str], list[str], list[str]]:
     )
 
 
-def _different_sentences(generator: random.Random) -> Iterator[str]:
+def rows_of(texts: Iterable[Text]) -> list[dict[str, str]]:
+    """Return texts as rows for ``mars score``."""
+    return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
+    """Write rows as one JSON object per line, and return the path."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return path
+
+
+def _distinct_sentences(generator: random.Random) -> Iterator[str]:
     seen = set()
     while True:
         sentence = _sentence(generator)

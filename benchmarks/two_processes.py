@@ -1,8 +1,8 @@
-"""Two ``mars score`` at the same time on the same cores, against one alone; and the same with threads that spin.
+"""Compare two ``mars score`` at the same time on the same cores with one alone, also with threads that spin.
 
-All score rows of their own from an empty store, with the encoder and without a language model. Two processes with
-twice the work cannot take less than one that uses all cores, twice over: 2 is the floor. The rows of both are also
-scored by two workers, and by two actors of Ray where it is installed, against one process that uses all cores.
+Each scores its own rows without a store, with the encoder and without a language model. Two processes have twice
+the work of one that uses all cores, so the ratio is at least 2. All rows are also scored by two workers, and by
+two actors of Ray if it is installed, and compared with one process that uses all cores.
 """
 
 import importlib.util
@@ -12,11 +12,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
-from benchmarks.common import in_turns, median_ratio, medians, parse, report, speed_parser
-from benchmarks.streaming import MARS, different_rows, write_rows
-from mars_score.data.reading import read_rows
+from benchmarks.common import MARS, in_turns, median_ratio, medians, parse, report, speed_parser
+from benchmarks.texts import invented, rows_of, write_rows
 
 OPTIONS = ["--preset", "mini", "--variant", "fast", "--no-store", "--quiet"]
 SPINNING = {"OMP_WAIT_POLICY": "ACTIVE"}
@@ -44,11 +44,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=100, help="of each process")
     args = parse(options, rows=2000, repeats=5)
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / f"{seed}.jsonl" for seed in range(2)]
-        for seed, file in enumerate(files):
-            write_rows(file, different_rows(args.rows, seed))
-        both = Path(folder) / "both.jsonl"
-        write_rows(both, [row for file in files for row in read_rows(file).rows])
+        parts = [rows_of(invented(args.rows, seed=seed)) for seed in range(2)]
+        files = [write_rows(Path(folder) / f"{seed}.jsonl", rows) for seed, rows in enumerate(parts)]
+        both = write_rows(Path(folder) / "both.jsonl", chain(*parts))
         runs = {
             "one": partial(_score, files[:1], {}),
             "two": partial(_score, files, {}),
@@ -77,16 +75,12 @@ def _score(files: list[Path], environment: Mapping[str, str], *options: str) -> 
 
 
 def _run(commands: list[list[str]], environment: Mapping[str, str]) -> None:
-    """Run Python code with arguments, each in a process, at the same time."""
+    """Run Python code with arguments, each in its own process, at the same time."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")} | {
+        **environment
+    }
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", *command],
-            stdout=subprocess.DEVNULL,
-            env={
-                **{name: value for name, value in os.environ.items() if not name.startswith("OMP_")},
-                **environment,
-            },
-        )
+        subprocess.Popen([sys.executable, "-c", *command], stdout=subprocess.DEVNULL, env=variables)
         for command in commands
     ]
     codes = [process.wait() for process in processes]
