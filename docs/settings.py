@@ -1,4 +1,4 @@
-"""Write the table of all settings into docs/settings.md, and their types: ``python -m docs.settings``."""
+"""Write all settings into docs/settings.md, and their types into a module: ``python -m docs.settings``."""
 
 import inspect
 import json
@@ -17,7 +17,7 @@ from mars_score.settings import GROUPS
 PAGE = Path(__file__).with_suffix(".md")
 TYPES = Path(str(settings_dict.__file__))
 START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
-_TAKEN: dict[Any, str] = {  # what is taken for settings that become something else
+_TAKEN: dict[object, str] = {  # the types of arguments that are converted
     Folder: "str | os.PathLike[str] | None",
     TagWeights: "Mapping[str, float]",
     Corpus: "str | os.PathLike[str] | Iterable[str] | None",
@@ -46,7 +46,7 @@ class ScorerDict(SettingsDict, total=False):
 
 
 def render(page: str) -> str:
-    """Return the page with its table written anew."""
+    """Return the page with a new table."""
     before, _, rest = page.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{table()}\n\n{END}{after}"
@@ -76,14 +76,14 @@ def types() -> str:
 
 
 def _typed_settings() -> Iterator[str]:
-    """Yield the name and the type of each setting; those of several variants more than once."""
+    """Yield name and type of each setting. Settings of several variants are repeated."""
     for config in GROUPS.values():
         hints = get_type_hints(config, include_extras=True)
         yield from (f"{option.name}: {_type(hints[option.name])}" for option in options_of(config))
 
 
 def _type(kind: Any) -> str:
-    """Write the type of what is taken for a setting."""
+    """Write the type of a setting as an argument."""
     if kind in (Any, NoneType):
         return "Any" if kind is Any else "None"
     origin, parts = get_origin(kind), get_args(kind)
@@ -98,7 +98,7 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", r"\|").replace("<", "&lt;")
 
 
-def _code(value: Any) -> str:
+def _code(value: object) -> str:
     return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
 
 

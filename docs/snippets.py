@@ -1,9 +1,9 @@
-"""Run the snippets of README and write what they print into the blocks below them.
+"""Run the snippets of README, and write what they print into the blocks below them.
 
     python -m docs.snippets    # needs the models of preset "mini"
 
-A block of text directly below a block of Python or of commands has what that prints, without the lines of
-signatures and notices. Files that commands write (``cat > NAME <<'END'``) are there before any command runs.
+A text block directly below a block of Python or commands holds its output, without signatures and notices. Files
+that commands write (``cat > NAME <<'END'``) exist before any command runs.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ LEFT_OUT = ("signature ", "notice: ")
 
 
 def main() -> None:
-    """Write README anew, and print whether it has changed."""
+    """Rewrite README, and print whether it has changed."""
     os.environ["MARS_DTYPE"] = "float32"  # the same on all machines
     text = README.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
@@ -41,12 +41,12 @@ def main() -> None:
 
 
 def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
-    """Run the snippets of a page, in order, and return the page with what they print.
+    """Run the snippets of a page in order, and return the page with what they print.
 
     Args:
         name: the page's name, for tracebacks.
-        text: the page; of its commands only those run whose output is shown, and none that installs.
-        namespace: the names of the Python snippets, which add to it.
+        text: the page. Its commands run only if their output is shown; ``pip`` is skipped.
+        namespace: the namespace of the Python snippets.
     """
 
     def run(snippet: re.Match[str]) -> str:
@@ -57,7 +57,7 @@ def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
             if language == "bash":
                 _run_commands(code)
             else:
-                before = "\n" * text[: snippet.start(2)].count("\n")  # Tracebacks then have the page's lines.
+                before = "\n" * text[: snippet.start(2)].count("\n")  # Tracebacks show the page's lines.
                 exec(compile(before + code, name, "exec"), namespace)
         if shown is None:
             return snippet[0]

@@ -1,6 +1,6 @@
-"""Print the tree of the code, from the first line of each docstring: ``python -m docs.tree``.
+"""Print the tree of the code, with the first line of each docstring: ``python -m docs.tree``.
 
-``python -m docs.tree --write`` writes the folders alone into CONTRIBUTING.md.
+``python -m docs.tree --write`` writes only the folders into CONTRIBUTING.md.
 """
 
 import argparse
@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"(<!-- tree -->\n```\n).*?(```\n<!-- /tree -->)", re.DOTALL
 
 
 def main() -> None:
-    """Print the tree, or write the page anew."""
+    """Print the tree, or rewrite the page."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--write", action="store_true", help="write the folders into CONTRIBUTING.md")
     if options.parse_args().write:
@@ -27,10 +27,7 @@ def main() -> None:
 
 
 def tree(pattern: str = "*.py") -> str:
-    """Return a line for each file of code that the pattern matches, with its first line.
-
-    ``__init__.py`` stands for its folder.
-    """
+    """Return a line for each matching code file, with its first line. ``__init__.py`` stands for its folder."""
     lines = []
     for folder in FOLDERS:
         for path in sorted(
@@ -44,7 +41,7 @@ def tree(pattern: str = "*.py") -> str:
 
 
 def page() -> str:
-    """Return the page with its folders as they are now."""
+    """Return the page with the present folders."""
     return _BLOCK.sub(lambda match: f"{match[1]}{tree('__init__.py')}{match[2]}", PAGE.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Score the texts beside this file: MARS plus beside the paper's MARS, BLEU and ROUGE-L.
+"""Score the texts beside this file by MARS plus, the paper's MARS, BLEU and ROUGE-L.
 
 Usage: python examples/demo.py [--preset NAME] [--limit N] [--paper N] [FILES...]
 """
@@ -25,33 +25,23 @@ BAD = ("wrong", "nonsense", "off topic", "shuffled")
 
 @dataclass(frozen=True)
 class Example:
-    """A context with references and candidates, best first.
-
-    Attributes:
-        name: the example's id.
-        task: what the context is: ``"text"``, ``"dialogue"`` or ``"data"``.
-        context: the text that candidates must fit.
-        references: good texts.
-        candidates: texts to score.
-        kinds: the kind of each candidate, such as "weak".
-        scores: the scores of the candidates, by metric.
-    """
+    """A context with references and candidates, best first."""
 
     name: str
-    task: str
+    task: str  # what the context is: "text", "dialogue" or "data"
     context: str
     references: list[str]
     candidates: list[str]
-    kinds: list[str]
-    scores: dict[str, list[float]]
+    kinds: list[str]  # of the candidates, such as "weak"
+    scores: dict[str, list[float]]  # of the candidates, by metric
 
     def best_is_first(self, metric: str) -> bool:
-        """Tell whether the best candidate stands above all others."""
+        """Tell whether the best candidate has the highest score."""
         best, *others = self.scores[metric]
         return best > max(others)
 
     def misleads(self, metric: str) -> bool:
-        """Tell whether a bad candidate stands above every good one."""
+        """Tell whether a bad candidate scores higher than every good one."""
         graded = list(zip(self.scores[metric], self.kinds, strict=True))
         good = max(score for score, kind in graded if kind.startswith("good"))
         return any(score > good for score, kind in graded if kind in BAD)
@@ -87,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read(path: str | Path) -> list[Example]:
-    """Read the examples of a file, with BLEU (0 to 100) and ROUGE-L (0 to 1); README.md has the columns."""
+    """Read the examples of a file, with BLEU (0 to 100) and ROUGE-L (0 to 1). README.md describes the columns."""
     file = read_rows(path)
     for column in ("id", "context", "references", "candidates"):
         file.column(column, column)
@@ -106,7 +96,7 @@ def _example(row: Mapping[str, Any]) -> Example:
 
 
 def score(examples: list[Example], metric: str, preset: str, variant: VariantName) -> str:
-    """Add a variant's scores to the examples; return its signature."""
+    """Add a variant's scores to the examples, and return its signature."""
     result = MarsScorer(preset=preset, variant=variant, progress=True).score(
         [example.candidates for example in examples],
         [example.references for example in examples],
@@ -138,7 +128,7 @@ def show(console: Console, example: Example) -> None:
 
 
 def summarise(console: Console, examples: list[Example]) -> None:
-    """Print how often each metric puts the best candidate first, and how often a bad one above all good ones."""
+    """Print how often each metric ranks the best candidate first, and how often a bad one above all good ones."""
     table = Table("metric", "examples", "best candidate first", "bad one above every good one")
     for metric in ("MARS plus", "MARS paper", "BLEU", "ROUGE-L"):
         scored = [example for example in examples if metric in example.scores]

@@ -1,4 +1,4 @@
-"""Score the examples of the Space and print which of them are ranked as they should be.
+"""Score the examples of the Space, and print which of them are ranked rightly.
 
 Usage: python -m examples.rankings [FILE] [--preset NAME ...] [--variant NAME ...]
 """
@@ -17,7 +17,7 @@ from space.questions import PageExample, read_examples
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code, which is 0 if every ranking is as its example says."""
+    """Run the command and return its exit code: 0 if every ranking is as its example says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(__file__).parent / "space.json"
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", default=default, help="default: space.json")
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def score(example: PageExample, preset: str, variant: VariantName) -> bool:
-    """Print the scores of an example; tell whether they rank its candidates as the example says."""
+    """Print the scores of an example, and tell whether they rank its candidates as the example says."""
     question = example.question
     references = [question.references] * len(question.candidates) if question.references else None
     contexts = [question.row_context] * len(question.candidates)

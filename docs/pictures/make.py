@@ -1,6 +1,6 @@
-"""Make all pictures of the docs, which show the Space, and the text of its page as JSON, which tests compare.
+"""Make the pictures of the Space for the docs, and a JSON file of the page's text for tests.
 
-Run: ``python -m docs.pictures.make``; needs Debian's chromium and the extra ``dev``.
+Run: ``python -m docs.pictures.make``. It needs Debian's chromium and the extra ``dev``.
 """
 
 import contextlib
@@ -37,16 +37,12 @@ _FLAGS = [
 def running_app(
     log: IO[bytes], *command: str, seconds: float = 300, **environment: str
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run the Space, yield its address and process, and stop it at the end.
+    """Run the Space with more environment variables, yield its address and process, and stop it at the end.
 
-    Args:
-        log: an open file for its output.
-        command: what runs ``app.py``; by default this Python.
-        seconds: to wait for it.
-        environment: variables to add to this process's.
+    Its output goes to ``log``. ``command`` runs ``app.py``, by default this Python.
 
     Raises:
-        RuntimeError: it did not start in time; the message holds its output.
+        RuntimeError: it did not start within ``seconds``. The message holds its output.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -76,7 +72,7 @@ def running_app(
 
 @contextlib.contextmanager
 def running_chromium() -> Iterator[Browser]:
-    """Run headless Chromium; close it at the end."""
+    """Run headless Chromium, and close it at the end."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
         yield browser
@@ -98,9 +94,9 @@ def visit(context: BrowserContext, address: str) -> Page:
 
 
 def visible_text(page: Page, selector: str = "body") -> list[str]:
-    """Return the lines of text that an element shows, then what its text fields hold.
+    """Return the lines of text that an element shows, then the contents of its text fields.
 
-    Gradio's announcements to screen readers, which come and go, are left out.
+    Gradio's transient announcements to screen readers are left out.
     """
     page.add_style_tag(content=".sr-only[role=status] { display: none }")
     shown = [line.strip() for line in page.inner_text(selector).splitlines()]
@@ -109,7 +105,7 @@ def visible_text(page: Page, selector: str = "body") -> list[str]:
 
 
 def main() -> None:
-    """Make the pictures: at the widths of a desktop and a phone, in light and dark."""
+    """Make pictures with the widths of a desktop and a phone, in light and dark colours."""
     with (
         running_chromium() as browser,
         tempfile.NamedTemporaryFile() as log,
