@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from mars_score.atomic import naming
 from mars_score.cache import store_folder
-from mars_score.data.columns import Columns, Records
+from mars_score.data.columns import Columns, RawRows
 from mars_score.data.forms import Readings
 from mars_score.data.frames import CellKinds
 from mars_score.data.reading import read_chunks
@@ -43,7 +43,7 @@ _CHECKED_TOGETHER = 512  # rows of a chunk in the first pass
 class Chunk(NamedTuple):
     """Some rows of a file in sequence."""
 
-    file: Records  # the unchecked rows, with one candidate each
+    file: RawRows  # the unchecked rows, with one candidate each
     rows: Sequence[Any]  # the checked rows, or examples if they have no candidates
 
 
@@ -136,7 +136,7 @@ class ResultRow:
     """A row of a file with its result."""
 
     number: int  # the number of lines before it in the file
-    record: Mapping[str, Any]  # the unchecked row, with one candidate
+    raw: Mapping[str, Any]  # the unchecked row, with one candidate
     row: Any  # the checked row, or an example if the file has no candidates
     result: Mapping[str, Any]  # the computed values, ready for JSON
 
@@ -321,7 +321,7 @@ class OutputFile:
         values = row.result
         if self._action == "score":
             values = {**values, "mars": values["score"], "mars_signature": self._signature}
-        self._rows.add(row_line({**row.record, **{name: values[name] for name in ADDED[self._action]}}))
+        self._rows.add(row_line({**row.raw, **{name: values[name] for name in ADDED[self._action]}}))
 
     def finish(self) -> None:
         """Replace the output, which may be the input, by the complete rows.

@@ -127,8 +127,8 @@ OPTIONS = {
 @pytest.mark.usefixtures("word_models")
 def test_a_file_is_read_three_times(tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
-    read_records, read_paths = reading.read_records, []
-    monkeypatch.setattr(reading, "read_records", lambda path: read_paths.append(str(path)) or read_records(path))
+    iter_rows, read_paths = reading.iter_rows, []
+    monkeypatch.setattr(reading, "iter_rows", lambda path: read_paths.append(str(path)) or iter_rows(path))
     path = write(tmp_path / "rows.jsonl", make_rows(20))
     write(tmp_path / "baseline.jsonl", [{"mars": 2}] * 20)
     assert score_words(path, "--chunk-size", 8, *options) == (3 if "--fail-rows-under" in options else 0)

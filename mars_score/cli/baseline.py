@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cache import digest
-from mars_score.data.columns import Columns, Records
+from mars_score.data.columns import Columns, RawRows
 from mars_score.data.reading import read_rows
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def read_baseline(path: str, columns: Columns, task: str | None) -> Baseline:
     )
 
 
-def _present(columns: Columns, file: Records) -> Columns:
+def _present(columns: Columns, file: RawRows) -> Columns:
     """Return the columns that a file has, without samples."""
     found = replace(columns, samples=None).found_in(file)
     missing: dict[str, Any] = dict.fromkeys(name for name, title in found.names.items() if not file.has(title))

@@ -21,7 +21,7 @@ from mars_score.cli.arguments import (
     scorer_arguments,
 )
 from mars_score.cli.printing import TableFormat, print_line, print_notices, scoring, show_table
-from mars_score.data.columns import Records
+from mars_score.data.columns import RawRows
 from mars_score.data.forms import Readings
 from mars_score.data.reading import read_rows
 from mars_score.data.writing import row_line
@@ -85,13 +85,13 @@ def run(args: argparse.Namespace) -> None:
 class _PlaceInFiles(Place):
     """Names a row of a system by file and line."""
 
-    files: Mapping[str, Records]
+    files: Mapping[str, RawRows]
 
     def of(self, column: str, row: int) -> str:
         return self.files[column].line(row)
 
 
-def _rank(args: argparse.Namespace, files: Mapping[str, Records], rows: Sequence[Sequence[Row]]) -> SystemRanking:
+def _rank(args: argparse.Namespace, files: Mapping[str, RawRows], rows: Sequence[Sequence[Row]]) -> SystemRanking:
     """Rank the systems by their checked rows. ``files`` has the unchecked rows by system."""
     from mars_score.compare import rank_rows
     from mars_score.scorer import MarsScorer
@@ -156,7 +156,7 @@ def _write_example(folder: Path) -> list[str]:
     return paths
 
 
-def _read(args: argparse.Namespace) -> tuple[list[Records], list[list[Row]]]:
+def _read(args: argparse.Namespace) -> tuple[list[RawRows], list[list[Row]]]:
     """Read ``args.files`` and check their rows.
 
     Raises:
@@ -181,7 +181,7 @@ def _read(args: argparse.Namespace) -> tuple[list[Records], list[list[Row]]]:
 
 
 def _check_same(
-    first: Records, first_rows: Sequence[Row], other: Records, rows: Sequence[Row], names: Mapping[str, str]
+    first: RawRows, first_rows: Sequence[Row], other: RawRows, rows: Sequence[Row], names: Mapping[str, str]
 ) -> None:
     """Raise ValueError for the first row of another file that differs from the first file.
 
@@ -199,7 +199,7 @@ def _check_same(
         raise ValueError(f"{fault}; all files need the same rows")
 
 
-def _with_tasks(file: Records, column: str, rows: Sequence[Row]) -> Records:
+def _with_tasks(file: RawRows, column: str, rows: Sequence[Row]) -> RawRows:
     """Replace a file's tasks by those of ``rows``, because the task decides how a context is read."""
     tasks = chain((row.task for row in rows), repeat(""))
     return replace(file, rows=[{**row, column: task} for row, task in zip(file.rows, tasks, strict=False)])
@@ -213,7 +213,7 @@ def _names(files: Sequence[str]) -> list[str]:
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
 
 
-def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, Records]) -> None:
+def _show(ranking: SystemRanking, rows: int, form: TableFormat, files: Mapping[str, RawRows]) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
     In "markdown" and "latex", the note of the first table has verdict, signature and notices, and no rows follow.
@@ -264,7 +264,7 @@ def _ends(interval: Interval) -> str:
     return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
 
 
-def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, Records]) -> Iterator[str]:
+def _row_lines(ranking: SystemRanking, count: int, files: Mapping[str, RawRows]) -> Iterator[str]:
     """Yield lines on the rows that differ most: their lines in every file, scores and texts."""
     rows = ranking.most_different(count)
     if rows:

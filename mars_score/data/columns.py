@@ -38,7 +38,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True)
-class Records:
+class RawRows:
     """The unchecked rows of a file or a table in memory, or some of them in sequence."""
 
     path: str  # names the file in errors; "" for a table
@@ -57,7 +57,7 @@ class Records:
         """Return the values of a column, with None for rows that lack it."""
         return [row.get(title) for row in self.rows]
 
-    def one_value_each(self, name: str) -> Records:
+    def one_value_each(self, name: str) -> RawRows:
         """Split each row with a list in a column into one row per entry. All get the same number.
 
         Raises:
@@ -73,7 +73,7 @@ class Records:
             split = [row] if entries is None else [with_field(row, name, entry) for entry in entries]
             rows += split
             numbers += [number] * len(split)
-        return Records(self.path, rows, numbers, self.in_cells)
+        return RawRows(self.path, rows, numbers, self.in_cells)
 
     def has(self, name: str) -> bool:
         """Tell whether any row has a column, named as for :meth:`column`."""
@@ -127,7 +127,7 @@ class Records:
 class PlaceInFile(Place):
     """Names a row by its line and column."""
 
-    file: Records
+    file: RawRows
 
     def of(self, column: str, row: int) -> str:
         """Return the name of a row, which is counted from 0."""
@@ -166,7 +166,7 @@ class MemoryTable:
         return values
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a column, named as for :meth:`Records.column`."""
+        """Tell whether there is a column, named as for :meth:`RawRows.column`."""
         return head_of(self.titles, name) is not None
 
     def lacks(self, name: str) -> bool:
@@ -177,7 +177,7 @@ class MemoryTable:
         """Return the number of a row."""
         return f"row {row}"
 
-    def records(self, titles: Iterable[str]) -> Records:
+    def rows(self, titles: Iterable[str]) -> RawRows:
         """Return the rows with only these columns.
 
         Raises:
@@ -194,7 +194,7 @@ class MemoryTable:
         return _table_rows(rows)
 
 
-def read_table(data: object, first: int = 0) -> Records | MemoryTable:
+def read_table(data: object, first: int = 0) -> RawRows | MemoryTable:
     """Return the rows of a table or of an iterable of dicts.
 
     Args:
@@ -217,10 +217,10 @@ def read_table(data: object, first: int = 0) -> Records | MemoryTable:
     return _table_rows([dict(row) for row in rows], first)
 
 
-def _table_rows(rows: Sequence[dict[str, Any]], first: int = 0) -> Records:
+def _table_rows(rows: Sequence[dict[str, Any]], first: int = 0) -> RawRows:
     if not rows:
         raise ValueError("there is nothing to score: the table has no rows")
-    return Records("", rows, range(first, first + len(rows)), in_cells=True)
+    return RawRows("", rows, range(first, first + len(rows)), in_cells=True)
 
 
 def check_titles(titles: Sequence[str], where: str = "") -> None:
@@ -263,7 +263,7 @@ class Columns:
         """Return the names of the columns that are used, by what they hold."""
         return {holds: name for holds in NAMES if (name := getattr(self, holds))}
 
-    def rows(self, file: Records, *, task: str | None = None, readings: Readings | None = None) -> list[Row]:
+    def rows(self, file: RawRows, *, task: str | None = None, readings: Readings | None = None) -> list[Row]:
         """Check the columns of a file with candidates, and return its rows.
 
         Args:
@@ -277,14 +277,14 @@ class Columns:
         return check_rows(**self._values(file, task, readings or Readings()), task=task)
 
     def examples(
-        self, file: Records, *, task: str | None = None, readings: Readings | None = None
+        self, file: RawRows, *, task: str | None = None, readings: Readings | None = None
     ) -> list[Example]:
         """Check the columns of a file without candidates, as :meth:`rows` does."""
         return check_examples(**self._values(file, task, readings or Readings()), task=task)
 
     def checked(
-        self, file: Records, kinds: CellKinds, *, task: str | None, readings: Readings
-    ) -> tuple[Records, list[Any]]:
+        self, file: RawRows, kinds: CellKinds, *, task: str | None, readings: Readings
+    ) -> tuple[RawRows, list[Any]]:
         """Return the rows of a file, or of a part of it, with one candidate each: unchecked and checked.
 
         :meth:`found_in` found these columns in the file. ``kinds`` are those of cells in earlier rows. Other
@@ -296,7 +296,7 @@ class Columns:
         file = file.one_value_each(self.prediction)
         return file, self.rows(file, task=task, readings=readings)
 
-    def _values(self, file: Records, task: str | None, readings: Readings) -> dict[str, Any]:
+    def _values(self, file: RawRows, task: str | None, readings: Readings) -> dict[str, Any]:
         """Return the arguments of :func:`check_rows`."""
         file = self.parse_cells(file)
         present = self.found_in(file)
@@ -326,12 +326,12 @@ class Columns:
                 values["contexts"] = before
         return {**values, "use_context": self.context is not None, "place": place, "readings": readings}
 
-    def _question_title(self, source: Records | MemoryTable) -> str | None:
+    def _question_title(self, source: RawRows | MemoryTable) -> str | None:
         """Return the column of questions, unless it is used for something else."""
         used = [name.partition(".")[0] for holds, name in self.names.items() if holds != "context"]
         return find_question(source.titles, used)
 
-    def found_in(self, source: Records | MemoryTable) -> Columns:
+    def found_in(self, source: RawRows | MemoryTable) -> Columns:
         """Return the columns with the names that they have in a file or a table.
 
         A default name may be in the plural. If contexts or candidates have no column of a default name, usual
@@ -351,22 +351,22 @@ class Columns:
         names |= _usual_names(unknown, source)
         return replace(self, **names, unnamed=self.unnamed - names.keys())
 
-    def check_present(self, source: Records | MemoryTable) -> None:
+    def check_present(self, source: RawRows | MemoryTable) -> None:
         """Raise a ColumnError that names all columns missing from a table or the first row of a file."""
         missing = {holds: name for holds, name in self.names.items() if source.lacks(name)}
         if missing:
             raise _missing(source.line(0), missing, source.titles)
 
-    def read(self, source: Records | MemoryTable) -> Records:
+    def read(self, source: RawRows | MemoryTable) -> RawRows:
         """Return the rows of a table with only the columns that are used, as :meth:`found_in` found them."""
-        if isinstance(source, Records):
+        if isinstance(source, RawRows):
             return source
         self.check_present(source)
         heads = [head_of(source.titles, name) for name in self.names.values()]
         used = dict.fromkeys([*heads, self._question_title(source)])
-        return source.records(title for title in used if title is not None)
+        return source.rows(title for title in used if title is not None)
 
-    def parse_cells(self, file: Records, kinds: CellKinds | None = None) -> Records:
+    def parse_cells(self, file: RawRows, kinds: CellKinds | None = None) -> RawRows:
         """Parse cells that hold serialised lists and objects. ``kinds`` are those of cells in earlier rows.
 
         Raises:
@@ -391,10 +391,10 @@ class Columns:
                 row if value is text else with_field(row, name, value)
                 for row, text, value in zip(rows, values, parsed, strict=True)
             ]
-        return Records(file.path, rows, file.numbers)
+        return RawRows(file.path, rows, file.numbers)
 
 
-def find_title(source: Records | MemoryTable, name: str, holds: str, *, is_named: bool) -> str | None:
+def find_title(source: RawRows | MemoryTable, name: str, holds: str, *, is_named: bool) -> str | None:
     """Return the name of a column in a file or a table, or None if there is no such column.
 
     Default names are also found in the singular or plural. Columns of the first row come before others.
@@ -417,7 +417,7 @@ def find_title(source: Records | MemoryTable, name: str, holds: str, *, is_named
     return found[0] if found else None
 
 
-def _usual_names(unknown: Sequence[str], source: Records | MemoryTable) -> dict[str, str]:
+def _usual_names(unknown: Sequence[str], source: RawRows | MemoryTable) -> dict[str, str]:
     """Find columns of contexts and candidates by their usual names; errors name the line."""
 
     def holds_list(title: str) -> bool:

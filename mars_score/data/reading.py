@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
-from mars_score.data.columns import Records, check_titles
+from mars_score.data.columns import RawRows, check_titles
 from mars_score.errors import warn
 
 LONGEST_LINE = 2**24  # bytes of a row; in memory its values take many times as many
@@ -47,8 +47,8 @@ _TABBED_CELL = re.compile(rb'("(?:[^"]++|"")*+"|[^"\t\r\n]*+)\t')
 _Bytes = io.BufferedReader | gzip.GzipFile
 
 
-class Record(NamedTuple):
-    """An unchecked row of a file."""
+class RawRow(NamedTuple):
+    """A row of a file before it is checked."""
 
     number: int  # the number of lines before it, or of rows if the format has no lines (Parquet, saved data sets)
     values: dict[str, Any]  # the values by column
@@ -59,39 +59,39 @@ class Record(NamedTuple):
 # Files
 
 
-def read_rows(path: str | os.PathLike[str]) -> Records:
-    """Read a whole file; see :func:`read_records`.
+def read_rows(path: str | os.PathLike[str]) -> RawRows:
+    """Read a whole file; see :func:`iter_rows`.
 
     Raises:
         ValueError: the file cannot be read, or is too large for memory.
     """
-    records, size = [], 0
-    for record in read_records(path):
-        records.append(record)
-        size += _bytes_of(record.values) + _BYTES_PER_ROW
+    rows, size = [], 0
+    for row in iter_rows(path):
+        rows.append(row)
+        size += _bytes_of(row.values) + _BYTES_PER_ROW
         if size > LARGEST_FILE:
             fault = f"over {LARGEST_FILE:,} bytes of rows, which this command holds in memory"
-            raise ValueError(f"{os.fspath(path)}:{record.number + 1}: {fault}; give it a part of the file")
-    return _record_file(path, records)
+            raise ValueError(f"{os.fspath(path)}:{row.number + 1}: {fault}; give it a part of the file")
+    return _raw_rows(path, rows)
 
 
-def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[Records]:
-    """Yield ``size`` rows of a file at a time, or fewer large ones; see :func:`read_records`."""
-    chunk: list[Record] = []
+def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[RawRows]:
+    """Yield ``size`` rows of a file at a time, or fewer large ones; see :func:`iter_rows`."""
+    chunk: list[RawRow] = []
     chunk_bytes = 0
-    for record in read_records(path):
-        chunk.append(record)
-        chunk_bytes += _bytes_of(record.values)
+    for row in iter_rows(path):
+        chunk.append(row)
+        chunk_bytes += _bytes_of(row.values)
         if len(chunk) == size or chunk_bytes > _LARGEST_CHUNK:
-            yield _record_file(path, chunk)
+            yield _raw_rows(path, chunk)
             chunk, chunk_bytes = [], 0
     if chunk:
-        yield _record_file(path, chunk)
+        yield _raw_rows(path, chunk)
 
 
-def _record_file(path: str | os.PathLike[str], records: Sequence[Record]) -> Records:
-    numbers, rows = [record.number for record in records], [record.values for record in records]
-    return Records(os.fspath(path), rows, numbers, records[0].in_cells, records[0].is_unquoted)
+def _raw_rows(path: str | os.PathLike[str], rows: Sequence[RawRow]) -> RawRows:
+    first, numbers = rows[0], [row.number for row in rows]
+    return RawRows(os.fspath(path), [row.values for row in rows], numbers, first.in_cells, first.is_unquoted)
 
 
 def _bytes_of(value: object) -> int:
@@ -100,11 +100,11 @@ def _bytes_of(value: object) -> int:
     return sys.getsizeof(value) + sum(map(_bytes_of, parts))
 
 
-def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
+def iter_rows(path: str | os.PathLike[str]) -> Iterator[RawRow]:
     """Yield the rows of a file. Its name tells the format.
 
     - A folder is a data set that ``datasets`` saved (``save_to_disk``). ``*.parquet`` is Parquet.
-    - ``*.csv`` has a header with the names of the columns, then one record per row. All cells are texts.
+    - ``*.csv`` has a header with the names of the columns, then the rows. All cells are texts.
     - ``*.tsv`` is the same with tabs between cells. Quotes are ordinary characters, unless a CSV writer wrote the
       file: then quotes enclose whole cells, and quotes within are doubled.
     - ``*.json`` and ``*.jsonl`` have one JSON object per line, in UTF-8, or a JSON list of objects.
@@ -116,21 +116,21 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
         ValueError: the file has no rows or cannot be read. File and line are named.
     """
     name = os.fspath(path)
-    records: Iterator[Record]
+    rows: Iterator[RawRow]
     remedy = "give one that has some"
     if os.path.isdir(path):
-        records = map(Record, count(), _saved_rows(name))
+        rows = map(RawRow, count(), _saved_rows(name))
     elif name.lower().endswith(".parquet"):
-        records = map(Record, count(), _parquet_rows(name))
+        rows = map(RawRow, count(), _parquet_rows(name))
     else:
-        records = _text_records(name)
+        rows = _text_rows(name)
         is_table = delimiter_of(name)
         remedy = f"write {'a header, and a row on each line after it' if is_table else 'one JSON object per line'}"
-    first = next(records, None)
+    first = next(rows, None)
     if first is None:
         raise ValueError(f"{name}: the file holds no rows; {remedy}")
     yield first
-    yield from records
+    yield from rows
 
 
 def delimiter_of(name: str) -> str | None:
@@ -147,7 +147,7 @@ def dialect_of(delimiter: str, *, has_quotes: bool) -> dict[str, Any]:
     return {"delimiter": delimiter, "lineterminator": "\r\n"}
 
 
-def _text_records(name: str) -> Iterator[Record]:
+def _text_rows(name: str) -> Iterator[RawRow]:
     try:
         with open(name, "rb") as opened:
             is_gzip = name.lower().endswith(".gz") or opened.peek(2).startswith(b"\x1f\x8b")
@@ -163,11 +163,11 @@ def _text_records(name: str) -> Iterator[Record]:
             delimiter = _delimiter_in(start, name)
             if delimiter:
                 has_quotes = delimiter != "\t" or (file.seekable() and _is_quoted(file))
-                yield from _cell_records(file, name, delimiter, has_quotes)
+                yield from _cell_rows(file, name, delimiter, has_quotes)
             elif start.lstrip(b" \t\r\n").startswith(b"["):
-                yield from _list_records(file, name)
+                yield from _list_rows(file, name)
             else:
-                yield from _line_records(file, name)
+                yield from _line_rows(file, name)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name}: not a whole gzip file ({error}); compress it again") from None
 
@@ -212,7 +212,7 @@ def _other_delimiter(header: str, name: str, delimiter: str) -> str:
 # JSON
 
 
-def _line_records(file: _Bytes, name: str) -> Iterator[Record]:
+def _line_rows(file: _Bytes, name: str) -> Iterator[RawRow]:
     r"""Yield one JSON object per line. Lines end with \n alone, because texts may have other line separators."""
     first_blank = 0
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
@@ -238,10 +238,10 @@ def _line_records(file: _Bytes, name: str) -> Iterator[Record]:
                 remedy = "remove it, or write the objects as a list, between [ and ]"
                 raise ValueError(f"{where}: a comma follows the JSON object; {remedy}") from None
             raise ValueError(f"{where}: {_json_fault(error)}") from None
-        yield Record(number - 1, _checked_object(value, where))
+        yield RawRow(number - 1, _checked_object(value, where))
 
 
-def _list_records(file: _Bytes, name: str) -> Iterator[Record]:
+def _list_rows(file: _Bytes, name: str) -> Iterator[RawRow]:
     """Yield the objects of a JSON list, numbered by the lines on which they begin."""
     raw = file.read(LONGEST_LIST + 1)
     if len(raw) > LONGEST_LIST:
@@ -265,7 +265,7 @@ def _list_records(file: _Bytes, name: str) -> Iterator[Record]:
         except (ValueError, RecursionError) as error:
             line = getattr(error, "lineno", number + 1)
             raise ValueError(f"{name}:{line}: {_json_fault(error)}") from None
-        yield Record(number, _checked_object(value, f"{name}:{number + 1}"))
+        yield RawRow(number, _checked_object(value, f"{name}:{number + 1}"))
     if separator and separator.end() < len(text):
         line = text.count("\n", 0, separator.end()) + 1
         raise ValueError(f"{name}:{line}: not JSON: more text after the end of the list; remove it")
@@ -378,7 +378,7 @@ def _quoted_rows(file: _Bytes) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _cell_records(file: _Bytes, name: str, delimiter: str, has_quotes: bool) -> Iterator[Record]:
+def _cell_rows(file: _Bytes, name: str, delimiter: str, has_quotes: bool) -> Iterator[RawRow]:
     lines = _Lines(file, name)
     rows = _cells(lines, delimiter, has_quotes)
     columns = next(rows, [])
@@ -406,7 +406,7 @@ def _cell_records(file: _Bytes, name: str, delimiter: str, has_quotes: bool) -> 
             if '""' in cell[1:-1] and _looks_quoted(cell):
                 fault = f"column {column!r} holds a text quoted as in CSV, but others have unquoted texts"
                 raise ValueError(f"{lines.where}: {fault}; write all of them alike, or .csv or .jsonl")
-        yield Record(lines.before_row, values, in_cells=True, is_unquoted=has_quotes and delimiter == "\t")
+        yield RawRow(lines.before_row, values, in_cells=True, is_unquoted=has_quotes and delimiter == "\t")
 
 
 def _cells(lines: _Lines, delimiter: str, has_quotes: bool) -> Iterator[list[str]]:

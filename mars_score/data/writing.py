@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from mars_score.atomic import check_replaceable, keep_mode, naming, temporary_folder
-from mars_score.data.columns import Records
+from mars_score.data.columns import RawRows
 from mars_score.data.reading import delimiter_of, dialect_of
 from mars_score.text import without_surrogates
 
@@ -274,7 +274,7 @@ class Writable:
         self._out, self._added = out, added
         self._trial = folder / "trial.jsonl" if out.lower().endswith(".parquet") else None
 
-    def check(self, file: Records) -> None:
+    def check(self, file: RawRows) -> None:
         """Check the next rows.
 
         Raises:

@@ -13,7 +13,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.columns import NAMES, Columns, Records, find_title
+from mars_score.data.columns import NAMES, Columns, RawRows, find_title
 from mars_score.data.frames import get_field
 from mars_score.data.reading import read_rows
 from mars_score.options import unknown_name
@@ -111,7 +111,7 @@ def read_rated_set(
 
 
 def _notices(
-    file: Records,
+    file: RawRows,
     groups: list[str] | None,
     systems: list[str] | None,
     rated: Sequence[bool],
@@ -162,7 +162,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
             raise ValueError(f"unknown {kind} {name!r}; choose among: {', '.join(known)}")
 
 
-def _ratings(file: Records, name: str) -> list[float]:
+def _ratings(file: RawRows, name: str) -> list[float]:
     """Return a column of ratings, with NaN for missing ones (None, or blank cells of CSV files)."""
     if not file.has(name):
         file.column(name, "rating")
@@ -180,7 +180,7 @@ def _ratings(file: Records, name: str) -> list[float]:
     return ratings
 
 
-def _single_ratings(file: Records, name: str | None) -> list[SingleRatings]:
+def _single_ratings(file: RawRows, name: str | None) -> list[SingleRatings]:
     """Return the single ratings of each item, or [] if no item has any or the file is a table of cells."""
     if name is not None:
         if not file.has(name):
@@ -207,7 +207,7 @@ def _single_ratings(file: Records, name: str | None) -> list[SingleRatings]:
     return singles if any(singles) else []
 
 
-def _labels(file: Records, columns: Mapping[str, str], holds: str) -> list[str] | None:
+def _labels(file: RawRows, columns: Mapping[str, str], holds: str) -> list[str] | None:
     """Return a column of labels, or None if it was not named and no row has it."""
     name = columns.get(holds) or find_title(file, RATED_COLUMNS[holds], holds, is_named=False)
     return None if name is None else file.labels(name, holds)

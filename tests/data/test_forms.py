@@ -19,7 +19,7 @@ from mars_score.cli.arguments import input_columns
 from mars_score.data.checking import check_contexts
 from mars_score.data.columns import Columns
 from mars_score.data.forms import Readings
-from mars_score.data.reading import read_records, read_rows
+from mars_score.data.reading import iter_rows, read_rows
 from mars_score.errors import MarsWarning
 from mars_score.integrations.harness_options import read_options
 from mars_score.runs import InputFile
@@ -561,7 +561,7 @@ def test_json_that_is_an_answer_stays_a_text(tmp_path):
     for text in ('[{"name": "Jane"}]', '{"role": "user"}', "[]"):
         pd.DataFrame([{**ROW, "prediction": text, "context": FIRST}]).to_csv(path, index=False)
         assert read_file(path)[0][0].candidate == text
-    assert [record.values["prediction"] for record in read_records(path)] == ["[]"]
+    assert [record.values["prediction"] for record in iter_rows(path)] == ["[]"]
 
 
 @pytest.mark.parametrize("title", ["candidate", "candidates"])

@@ -19,9 +19,9 @@ from pyarrow import parquet
 import mars_score
 from mars_score import MarsScorer
 from mars_score.data.checking import check_candidates, check_contexts, check_examples, check_references
-from mars_score.data.columns import Columns, Records
+from mars_score.data.columns import Columns, RawRows
 from mars_score.data.frames import get_field, value_of_cell
-from mars_score.data.reading import read_records, read_rows
+from mars_score.data.reading import iter_rows, read_rows
 from mars_score.errors import MarsWarning, Notice
 from mars_score.rows import Row
 from mars_score.text import as_prose, windows
@@ -595,14 +595,14 @@ def test_quotes_of_tsv_are_letters(tmp_path, end):
     lines = ["\t".join(row) for row in [("prediction", "reference", "context"), *QUOTES]]
     path.write_text(end.join(lines) + end, newline="")
     assert [tuple(row.values()) for row in read_rows(path).rows] == QUOTES
-    assert [row.number + 1 for row in read_records(path)] == [2, 3, 4]
+    assert [row.number + 1 for row in iter_rows(path)] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("field", ["reference", "context", "prediction", "samples", "task"])
 def test_names_of_columns_are_found_in_both_numbers(field):
     for names in itertools.product((field.removesuffix("s"), f"{field.removesuffix('s')}s"), repeat=2):
         columns = Columns(**{"reference": None, "context": None, field: names[0]})
-        assert getattr(columns.found_in(Records("rows", [{names[1]: "x"}], [0])), field) == names[1]
+        assert getattr(columns.found_in(RawRows("rows", [{names[1]: "x"}], [0])), field) == names[1]
 
 
 AS_LETTERS = [
@@ -660,8 +660,8 @@ def test_tsv_with_quotes_of_both_kinds_is_refused(tmp_path, other):
 def test_rows_are_named_by_their_lines(tmp_path, name, text, lines):
     path = tmp_path / name
     path.write_text(text, newline="")
-    assert [row.number + 1 for row in read_records(path)] == lines
-    assert [row.values["a"] for row in read_records(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
+    assert [row.number + 1 for row in iter_rows(path)] == lines
+    assert [row.values["a"] for row in iter_rows(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
 
 
 @pytest.mark.parametrize(("end", "remedy"), [("csv", 'remove it; a blank cell is ""'), ("tsv", "remove it$")])
