@@ -80,7 +80,7 @@ def read(path: str | Path) -> list[Example]:
     """Read the examples of a file, with BLEU (0 to 100) and ROUGE-L (0 to 1). README.md describes the columns."""
     file = read_rows(path)
     for column in ("id", "context", "references", "candidates"):
-        file.column(column, column)
+        file.column(column, column)  # raises for a missing column
     return [_example(row) for row in file.rows]
 
 

@@ -39,9 +39,6 @@ _OF_RATED = {
 }
 
 
-# Columns
-
-
 def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
     """Add the input file and the names of its columns."""
     text = (
@@ -149,9 +146,6 @@ def readable_again(path: str) -> Iterator[tuple[str, Callable[[str], str]]]:
             raise
 
 
-# Numbers and names
-
-
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of long runs: workers and the size of a chunk."""
     group = parser.add_argument_group(
@@ -180,9 +174,6 @@ def count(text: str) -> int:
 def split_names(text: str) -> list[str]:
     """Split names at commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-# The scorer and its settings
 
 
 def add_scorer_options(

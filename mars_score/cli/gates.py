@@ -25,9 +25,6 @@ _LISTED = 20  # failing rows that are printed
 _LISTED_FALLS = 10  # printed rows of those that fell most
 
 
-# Options
-
-
 def add_gate_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the gates."""
     add = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if").add_argument
@@ -91,9 +88,6 @@ def make_gates(args: argparse.Namespace, baseline: Baseline | None) -> list[RunG
     if baseline:
         gates.append(_BaselineGate(baseline, args.least_fall))
     return gates
-
-
-# Gates
 
 
 class RunGate(Protocol):

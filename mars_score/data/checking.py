@@ -34,9 +34,6 @@ class Context(NamedTuple):
     question: str = ""
 
 
-# Columns
-
-
 def check_candidates(predictions: Texts, *, place: Place = BY_INDEX) -> list[str]:
     """Return one candidate per row, without outer white space. Candidates may be blank."""
     column = _column("predictions", predictions)
@@ -289,9 +286,6 @@ def _lists(
             raise ValueError(f"{where} holds a blank {if_blank}")
         checked.append(texts)
     return checked
-
-
-# Contexts
 
 
 def _context(name: str, value: object, readings: Readings) -> Context:

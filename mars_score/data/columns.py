@@ -34,9 +34,6 @@ _SINGULARS = ("prediction", "reference", "context", "sample", "task", "group", "
 _MISSING = object()
 
 
-# Rows
-
-
 @dataclass(frozen=True)
 class RawRows:
     """The unchecked rows of a file or a table in memory, or some of them in sequence."""
@@ -227,9 +224,6 @@ def check_titles(titles: Sequence[str], where: str = "") -> None:
     """Raise ValueError if columns share a name, since a dict would keep only the last of them."""
     if len(set(titles)) < len(titles):
         raise ValueError(f"{where}several columns have one name, in {', '.join(map(repr, titles))}")
-
-
-# Columns
 
 
 @dataclass(frozen=True)

@@ -328,9 +328,6 @@ def _joined_parts(content: object, left_out: Counter[str]) -> object:
     return "\n".join(texts) if all(isinstance(text, str) for text in texts) else content
 
 
-# Columns
-
-
 def with_question(title: object, value: object, question: object) -> object:
     """Return passages as ``{"passages": [...]}``, with a question that is a text; return other contexts as given.
 

@@ -30,9 +30,6 @@ _NOT_WRITTEN = (
 )
 
 
-# Rows as JSON
-
-
 def plain(value: object) -> Any:
     """Convert a value to what JSON can hold: NaN and infinities to None, decimals to floats, dates to ISO 8601.
 
@@ -67,9 +64,6 @@ def row_line(row: Mapping[str, Any]) -> str:
             raise TypeError(f"column {name!r} cannot be written as JSON: {fault}; leave it out") from None
     line = json.dumps(values, ensure_ascii=False)
     return (line if without_surrogates(line) == line else json.dumps(values)) + "\n"
-
-
-# Files
 
 
 @contextmanager
