@@ -53,7 +53,7 @@ def speed_parser(description: str | None, repeats: int | None = None) -> argpars
     return options
 
 
-def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
+def parse(options: argparse.ArgumentParser, **full: object) -> argparse.Namespace:
     """Parse the command line; with ``--full`` the values of ``full`` are the defaults."""
     if "--full" in sys.argv[1:]:
         options.set_defaults(**full)
@@ -101,7 +101,7 @@ def in_turns(runs: Runs, repeats: int) -> dict[str, list[float]]:
     return seconds
 
 
-def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio], **figures: Any) -> None:
+def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio], **figures: object) -> None:
     """Run everything once to warm up, then in turns ``args.repeats`` times, and report ratios of seconds."""
     in_turns(runs, 1)
     seconds = in_turns(runs, args.repeats)
@@ -137,7 +137,7 @@ def progress(text: str) -> None:
 
 
 def report(
-    args: argparse.Namespace, name: str, ratio: float | None, target: float | None, figures: Mapping[str, Any]
+    args: argparse.Namespace, name: str, ratio: float | None, target: float | None, figures: Mapping[str, object]
 ) -> None:
     """Print a result as a line of JSON or as a table."""
     settings = {key: value for key, value in vars(args).items() if key != "json"}

@@ -147,10 +147,10 @@ def _peers(preset: str) -> dict[str, Score]:
 
     bert_score, chrf = bert_scorer(preset), CHRF()
 
-    def read(texts: list[Text]) -> Any:
+    def read(texts: list[Text]) -> object:
         return bert_score.score([text.candidate for text in texts], [text.reference for text in texts])
 
-    def count(texts: list[Text]) -> Any:
+    def count(texts: list[Text]) -> object:
         return [chrf.sentence_score(text.candidate, [text.reference]) for text in texts]
 
     return {"BERTScore, the same encoder": read, "chrF": count}

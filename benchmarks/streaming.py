@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
 
 from benchmarks.common import MARS, fresh_store, median_ratio, parser, progress, report
 from benchmarks.texts import invented, rows_of, write_rows
@@ -53,7 +52,7 @@ def main() -> None:
                 runs[-1]["rows per second"] = (count - len(rows)) / (runs[-1]["seconds"] - min(start_up))
                 progress(f"{count} rows: {json.dumps(runs[-1])}")
                 file.unlink()
-    figures: dict[str, Any] = {"start_up_seconds": start_up}
+    figures: dict[str, object] = {"start_up_seconds": start_up}
     for count, runs in measured.items():
         figures[f"seconds_at_{count}_rows"] = [run["seconds"] for run in runs]
     for name, target in (("peak mebibytes", 1.2), ("rows per second", None)):

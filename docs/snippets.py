@@ -14,7 +14,6 @@ import shlex
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from mars_score.cli import main as mars
 
@@ -40,7 +39,7 @@ def main() -> None:
     print("README.md has not changed" if changed == text else "README.md has changed")
 
 
-def run_page(name: str, text: str, namespace: dict[str, Any]) -> str:
+def run_page(name: str, text: str, namespace: dict[str, object]) -> str:
     """Run the snippets of a page in order, and return the page with what they print.
 
     Args:

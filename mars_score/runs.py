@@ -57,7 +57,7 @@ class RowAction:
 
     def __call__(self, scorer: MarsScorer, rows: Sequence[Any]) -> list[bytes]:
         """Return a line of JSON for each row, with its score or augmented references and its notices."""
-        results: list[tuple[dict[str, Any], Iterable[Notice]]]
+        results: list[tuple[dict[str, object], Iterable[Notice]]]
         if self.name == "score":
             results = [(score.to_dict(), score.notices) for score in scorer.row_scores(rows, self.idf)]
         else:
@@ -76,7 +76,7 @@ class RowAction:
         return partial(self, MarsScorer(**{**self.arguments, "device": device if named is None else named}))
 
 
-def _augment_result(references: Sequence[AugmentedReference]) -> tuple[dict[str, Any], Iterable[Notice]]:
+def _augment_result(references: Sequence[AugmentedReference]) -> tuple[dict[str, object], Iterable[Notice]]:
     values = {
         "augmented_references": list(dict.fromkeys(text for reference in references for text in reference.texts)),
         "augmentations": [reference.to_dict() for reference in references],
@@ -136,7 +136,7 @@ class ResultRow:
     """A row of a file with its result."""
 
     number: int  # the number of lines before it in the file
-    raw: Mapping[str, Any]  # the unchecked row, with one candidate
+    raw: Mapping[str, object]  # the unchecked row, with one candidate
     row: Any  # the checked row, or an example if the file has no candidates
     result: Mapping[str, Any]  # the computed values, ready for JSON
 

@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mars_score.cli.printing import print_line
 from mars_score.cli.unchecked import unchecked_notice
@@ -78,7 +78,7 @@ class JsonReport(ScoreReport):
     def print(self, notices: Sequence[str], explanations: Sequence[Explanation]) -> None:
         """Print the report, with details row by row; see :meth:`ScoreReport.print`."""
         summary, signature = self.summary, self._results.signature
-        result: dict[str, Any] = {
+        result: dict[str, object] = {
             "mars": summary.mean,
             "interval": summary.interval,
             "faithfulness": summary.faithfulness,

@@ -260,7 +260,7 @@ def _column(name: str, value: object) -> list[Any]:
 
 def _lists(
     name: str,
-    column: list[Any],
+    column: Sequence[object],
     place: Place,
     *,
     if_empty: str = "",

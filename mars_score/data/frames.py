@@ -127,7 +127,7 @@ def _split_name(row: Mapping[str, object], name: str) -> tuple[Any, str]:
     return None, ""
 
 
-def _by_index(values: Sequence[object]) -> dict[str, Any]:
+def _by_index(values: Sequence[object]) -> dict[str, object]:
     return {str(index): value for index, value in enumerate(values)}
 
 

@@ -271,7 +271,7 @@ def _list_rows(file: _Bytes, name: str) -> Iterator[RawRow]:
         raise ValueError(f"{name}:{line}: not JSON: more text after the end of the list; remove it")
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Make a dict of the pairs of a JSON object. A repeated key is a ValueError."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -281,7 +281,7 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _checked_object(value: object, where: str) -> dict[str, Any]:
+def _checked_object(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: not a JSON object but {type(value).__name__}; write one object per line")
     return value
@@ -424,7 +424,7 @@ def _cells(lines: _Lines, delimiter: str, has_quotes: bool) -> Iterator[list[str
 # Parquet and saved data sets
 
 
-def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
+def _parquet_rows(name: str) -> Iterator[dict[str, object]]:
     from pyarrow import parquet
 
     with open(name, "rb") as opened, _readable(name, "Parquet file"):
@@ -460,7 +460,7 @@ def _decoded_bytes(array: Any) -> int:
     return max(8 * len(array), int(array.nbytes))
 
 
-def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
+def _saved_rows(name: str) -> Iterator[dict[str, object]]:
     import datasets
 
     with _readable(name, "data set"):

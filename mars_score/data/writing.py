@@ -49,7 +49,7 @@ def plain(value: object) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
-def row_line(row: Mapping[str, Any]) -> str:
+def row_line(row: Mapping[str, object]) -> str:
     """Write a row as one line of JSON, with characters escaped that UTF-8 cannot encode.
 
     Raises:
@@ -198,7 +198,7 @@ def convert(rows: Path, out: str) -> Path:
     return converted
 
 
-def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
+def _rows_in(path: Path) -> Iterator[dict[str, object]]:
     """Yield the rows of a JSONL file, with unpaired surrogates in names and texts as U+FFFD."""
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -243,7 +243,7 @@ def _write_parquet(rows: Path, path: Path, out: str) -> None:
         raise ValueError(f"{out}: Parquet cannot hold these rows ({reason}); write .jsonl instead") from None
 
 
-def _row_groups(path: Path) -> Iterator[list[dict[str, Any]]]:
+def _row_groups(path: Path) -> Iterator[list[dict[str, object]]]:
     group, size = [], 0
     for row in _rows_in(path):
         group.append(row)

@@ -80,11 +80,11 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         """Return the number of rows that were added."""
         return sum(len(batch.rows) for batch in self._batches)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         left_out = ("_turn", "_settings")  # Settings may hold loaded models.
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._turn = ForkSafeLock()
 
@@ -144,7 +144,9 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         columns = {"predictions": predictions, "references": references, "contexts": contexts}
         self._add({**columns, "samples": samples, "tasks": tasks})
 
-    def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
+    def add(
+        self, *, prediction: object = None, reference: object = None, context: object = None, **plural: object
+    ) -> None:
         """Add one row. Names may also be plural, as evaluate uses both; ``samples`` and ``tasks`` must be."""
         row = {"predictions": prediction, "references": reference, "contexts": context}
         row |= {"samples": None, "tasks": None}

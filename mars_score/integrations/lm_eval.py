@@ -16,7 +16,7 @@ _LM_EVAL_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")  # 
 
 
 @register_metric(metric="mars", higher_is_better=True, aggregation="mean")  # type: ignore[untyped-decorator]
-def mars(**_: Any) -> float:
+def mars(**_: object) -> float:
     """Raise ValueError, because only the task class gets the documents with the contexts."""
     raise ValueError("the metric mars needs in its task class: !function mars_score.integrations.lm_eval.MarsTask")
 
@@ -49,7 +49,7 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
         self._example(doc, f"document {options['metadata'][1]}")
         return super().construct_requests(doc, ctx, **options)
 
-    def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
+    def process_results(self, doc: Mapping[str, object], results: Sequence[str]) -> dict[str, Any]:
         """Return the values of other metrics and, for ``mars``, the row, which is scored later with all others."""
         values: dict[str, Any] = super().process_results(doc, results)
         if "mars" in self._aggregation_list:  # It is missing with --predict_only.
