@@ -59,12 +59,12 @@ def headline(answer: Answer) -> str:
     for index, names in others.items():
         parts.append(f"{listed(names)} {'put' if len(names) > 1 else 'puts'} {_named(answer, index)} first")
     compared = f"; {'; '.join(parts)}" if parts else ", by the context"
-    if doubt := _doubt(answer, winner):
-        return f"{doubt}{plus} puts it first{compared}.{_soundest(answer)}"
+    if findings := _winner_findings(answer, winner):
+        return f"{findings}{plus} puts it first{compared}.{_best_without_findings(answer)}"
     return f"{plus} puts {_named(answer, winner)} first{compared}."
 
 
-def _doubt(answer: Answer, index: int) -> str:
+def _winner_findings(answer: Answer, index: int) -> str:
     """Say in a sentence what was found in the candidate with the highest score, "" for nothing."""
     if not answer.findings[index]:
         return ""
@@ -79,7 +79,7 @@ def _found(answer: Answer, index: int) -> str:
     return escape(found.in_words(_QUOTED)) + (f" (and {len(more)} more)" if more else "")
 
 
-def _soundest(answer: Answer) -> str:
+def _best_without_findings(answer: Answer) -> str:
     """Say in a sentence which candidate without findings has the highest score, "" if all have some."""
     sound = [index for index in answer.order if not answer.findings[index]]
     return f" Of those without findings {_named(answer, sound[0])} is first." if sound else ""
@@ -114,12 +114,12 @@ def _card(answer: Answer, index: int, place: int) -> str:
         f"{' open' if place == 1 else ''}>"
         f'<summary><span class="mars-place">{place}</span>'
         f'<span class="mars-text">{marked_page(answer.question.candidates[index], findings)}</span>'
-        f"{_accusations(findings)}{plus}{beside}</summary>"
+        f"{_finding_lines(findings)}{plus}{beside}</summary>"
         f'<div class="mars-why">{why}</div></details></li>'
     )
 
 
-def _accusations(findings: Sequence[Finding]) -> str:
+def _finding_lines(findings: Sequence[Finding]) -> str:
     """Show findings one per line, at most three lines."""
     lines = [f'{_mark(one)}<span class="mars-said">{escape(one.with_number(None))}</span>' for one in findings]
     if len(lines) > _SHOWN:

@@ -57,7 +57,7 @@ def describe_unchecked(unchecked: Counter[str], rows: int, sought: str = "contra
 
 
 def unchecked_notice(unchecked: Counter[str], rows: int) -> str:
-    """Describe unchecked rows if other options can check some, or if no row is checked against the user's will.
+    """Describe unchecked rows if other options can check some, or if no row is checked despite the settings.
 
     Return "" otherwise.
     """

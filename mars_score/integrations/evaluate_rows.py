@@ -109,7 +109,7 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         explain: bool = False,
         **settings: Any,
     ) -> dict[str, Any]:
-        """Score the rows given here together with those added before, and drop these.
+        """Score the rows given here together with those added before, and forget the latter.
 
         Bad input and unknown settings raise TypeError or ValueError before any model loads. Rows added before are
         then kept, but dropped if the scoring itself fails.
