@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mars_score.cli.baseline import LEAST_FALL, Baseline
@@ -45,31 +46,21 @@ def add_gate_options(parser: argparse.ArgumentParser) -> None:
     add("--least-fall", type=_fall, default=LEAST_FALL, metavar="X", help=text)
 
 
-def _number(text: str) -> float:
-    """Convert an option's text to a finite number."""
+def _number(
+    text: str, *, least: float = -math.inf, below: float = math.inf, meaning: str = "a finite number"
+) -> float:
+    """Convert an option's text to a finite number in [least, below)."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
+    if not (math.isfinite(number) and least <= number < below):
+        raise argparse.ArgumentTypeError(f"must be {meaning}, got {text!r}")
     return number
 
 
-def _fall(text: str) -> float:
-    """Convert an option's text to a finite number of at least 0."""
-    number = _number(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
-    return number
-
-
-def _share(text: str) -> float:
-    """Convert an option's text to a share in [0, 1)."""
-    number = _number(text)
-    if not 0 <= number < 1:
-        raise argparse.ArgumentTypeError(f"must be a share from 0 to below 1, got {text!r}")
-    return number
+_fall = partial(_number, least=0, meaning="a number of at least 0")
+_share = partial(_number, least=0, below=1, meaning="a share from 0 to below 1")
 
 
 def make_gates(args: argparse.Namespace, baseline: Baseline | None) -> list[RunGate]:
