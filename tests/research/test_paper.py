@@ -108,7 +108,7 @@ def rated(tmp_path):
             "references": [f"The {group} sailors stay on board until the evening."],
             "candidate": f"They {system} on a ship number {group} until {'the' if place else 'their'} evening.",
         }
-        for group in range(5)
+        for group in range(3)
         for place, system in enumerate(("slept", "played", "fished"))
     ]
     jsonl.write(tmp_path / "evouna_nq.jsonl", rows)
@@ -117,11 +117,11 @@ def rated(tmp_path):
 
 def test_measuring(tiny_mini, empty_wordnet, rated, monkeypatch):
     """By random models: what is kept of a set and of the example has all that the page asks for."""
-    monkeypatch.setattr(paper_measures, "FEWEST", 15)
+    monkeypatch.setattr(paper_measures, "FEWEST", 9)
     paper_measures.measure(rated, ["evouna_nq"], rated / "kept.json")
     kept = json.loads((rated / "kept.json").read_text(encoding="utf-8"))
     measured = kept["sets"]["evouna_nq"]
-    assert (measured["rows"], measured["contexts"], len(measured["systems"])) == (15, 5, 3)
+    assert (measured["rows"], measured["contexts"], len(measured["systems"])) == (9, 3, 3)
     assert math.isnan(measured["r"]["length"][0])  # all candidates have as many words
     assert set(measured["attacks"]) == {"reorder", "retrieve"}
     assert measured["attacks"]["reorder"]["BLEU-1"] == [0.0, 0.0]  # which does not see the order of words
