@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # contradiction, even where an NLI model takes it for one (research/entailment/measure.md).
 MIN_RECALL = 0.75
 # Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
-# out, and gives the contradiction at least this probability.
+# out, and gives the class contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
 MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
 
@@ -326,7 +326,7 @@ class NliJudge:
             for source in asked
             if believed[source] and probabilities[source] >= self.reliability.min_refutation
         ]
-        if not certain or min(probabilities.values()) < MIN_SECOND_OPINION:
+        if not certain or min(one.entailment.contradiction for one in asked.values()) < MIN_SECOND_OPINION:
             return None
         source = max(certain, key=lambda source: probabilities[source])
         decides = asked[source]
