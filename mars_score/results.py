@@ -1,4 +1,4 @@
-"""Results of a call: frozen; whatever prints, plots or writes them only takes values from here."""
+"""The result of a call: the scores with everything that is printed, plotted or written."""
 
 import json
 import statistics
@@ -17,20 +17,20 @@ from mars_score.signature import Signature
 from mars_score.text import as_prose
 
 _SHOWN = 10  # rows in a notebook
-FOUND = tuple(RowScore(0.0).found())  # keys of a row's dictionary: what is found in its sentences
+FOUND = tuple(RowScore(0.0).found())  # keys of a row's dictionary
 
 
 @dataclass(frozen=True)
 class MarsResult:
-    """Scores of a call.
+    """The scores of a call.
 
     Attributes:
         rows: one row per candidate, in input order.
-        row_scores: of the rows.
-        signature: all that the scores depend on besides the texts; cite it beside the score.
-        notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
-        numbers: of the input row of each candidate, from 0; the candidates of one input row have the same.
-        explanations: of the row scores; none unless asked for.
+        row_scores: one score per row.
+        signature: everything that the scores depend on besides the texts. Cite it beside the score.
+        notices: sentences about rows that were treated specially (blank, shortened), with their numbers.
+        numbers: index of each candidate's input row, from 0. Candidates of one input row share it.
+        explanations: one per row if ``explain=True``, else empty.
     """
 
     rows: tuple[Row, ...]
@@ -50,25 +50,21 @@ class MarsResult:
 
     @property
     def score(self) -> float:
-        """Return the mean over rows, rounded once, so that it does not depend on their order; 0.0 for no rows."""
+        """Return the mean over rows, independent of their order; 0.0 without rows."""
         return statistics.mean(self.scores) if self.rows else 0.0
 
     @property
     def faithfulness(self) -> float | None:
-        """Return the mean over summaries of the probability that the context says a sentence; None without any.
+        """Return the mean aspect ``supported`` of the summaries; None without any.
 
-        It is 0 for a contradicted sentence, and needs no references. How far it can be believed:
-        research/entailment/measure.md.
+        It needs no references. Its reliability: research/entailment/measure.md.
         """
         known = [score.aspects.supported for score in self.row_scores if score.aspects.supported is not None]
         return statistics.mean(known) if known else None
 
     @property
     def percentiles(self) -> list[Percentile | None]:
-        """Return where each score stands among rated candidates, in input order.
-
-        None where nothing is known: see :func:`mars_score.percentiles.find_percentiles`.
-        """
+        """Return the percentile of each score; None as in :func:`mars_score.percentiles.find_percentiles`."""
         return find_percentiles(self.rows, self.row_scores, self.signature)
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,17 +86,16 @@ class MarsResult:
         }
 
     def to_json(self, **kwargs: Any) -> str:
-        """Return ``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""
+        """Return :meth:`to_dict` as JSON; keyword arguments go to ``json.dumps``."""
         return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return per candidate a dict of its row's number, the texts, the score as ``"mars"``, and details.
+        """Return a flat dict per candidate, with the texts and the score ``"mars"``.
 
-        ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
-        ``"aspects"`` is one by their names, and ``"percentile"`` one of a :class:`Percentile`, or None.
-        ``"contradicted"`` lists sentences with a verdict. ``"supported"`` is the mean probability that the
-        context says the sentences of a summary, 0 for a contradicted one, or None where nothing is known, and
-        ``"unsupported"`` lists those that it does not say.
+        ``"row"`` is the index of its input row. ``"terms"`` and ``"weights"`` map names of terms to numbers, and
+        the score is the sum of value times weight. ``"aspects"`` and ``"percentile"`` (or None) have the fields of
+        :class:`mars_score.rows.Aspects` and :class:`Percentile`; ``"contradicted"`` and ``"unsupported"`` list
+        :class:`mars_score.rows.Verdict`.
         """
         return [
             {
@@ -123,7 +118,7 @@ class MarsResult:
         ]
 
     def to_pandas(self) -> Any:
-        """Return ``to_records`` as a pandas frame; what is in dicts becomes columns such as ``terms.references``.
+        """Return :meth:`to_records` as a pandas frame; nested dicts become columns such as ``terms.references``.
 
         Raises:
             ImportError: pandas is missing.
@@ -133,10 +128,7 @@ class MarsResult:
         return pandas.json_normalize(self.to_records(), max_level=1)
 
     def _repr_html_(self) -> str:
-        """Show the mean, and some rows in a notebook: those in which something was found, then the lowest.
-
-        With ``explain=True`` they are explained.
-        """
+        """Show the mean and some rows in a notebook: rows with findings first, then the lowest scores."""
         explanations = list(self.explanations or map(Explanation, self.rows, self.row_scores))
         explanations.sort(key=lambda one: (LABELS.index(label_of(one.score)), one.score.score))
         shown = explanations[:_SHOWN]
@@ -152,8 +144,8 @@ class MarsResult:
 def count_notices(
     counted: Notices, rows: Sequence[Row], numbers: Sequence[int], scores: Sequence[RowScore]
 ) -> None:
-    """Count the notices on some rows, which are named by the numbers of their input rows."""
-    # Several candidates of a row that are single words each were probably one candidate.
+    """Add the notices of some rows to ``counted``, under the numbers of their input rows."""
+    # Several candidates of single words for one row were probably one tokenized candidate.
     are_tokens = len(rows) >= 3 * len(set(numbers)) and are_words([row.candidate for row in rows])
     of_all = {Notice.CANDIDATE_TOKENS} if are_tokens else set()
     for number, score in zip(numbers, scores, strict=True):

@@ -1,25 +1,24 @@
-"""The values that pass between the parts of MARS: rows, judgements, terms and scores."""
+"""The data classes that pass between the parts of MARS: rows, NLI outputs, verdicts, terms and scores."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from mars_score.errors import Notice
 from mars_score.text import PASSAGE_BREAK
 
-# What a context is, and what a candidate is to do with it, where that changes a score: "text" is the default, and
-# the candidate of a "summary" is to follow from its context.
+# The kind of a context. "text" is the default. The candidate of a "summary" should follow from its context.
 TASKS = ("text", "summary", "dialogue", "data")
-# What callers give, one entry per row: a text or several; a text, turns, messages, passages or a record.
+# Columns as callers pass them, with one entry per row.
 Texts = Iterable[str | Iterable[str | None] | None]
-Contexts = Iterable[str | Iterable[Any] | Mapping[str, Any] | None]
-Tasks = str | Iterable[str | None]  # or one for all rows
-UNLIKELY = -10.0  # nats per token at which fluency is 0: about a uniform guess among 22,000 tokens
+Contexts = Iterable[str | Iterable[object] | Mapping[str, object] | None]
+Tasks = str | Iterable[str | None]  # A single string holds for all rows.
+UNLIKELY = -10.0  # nats per token where fluency is 0, about a uniform guess among 22,000 tokens
 
 
 class _Prompted:
-    """What has a context and perhaps a question."""
+    """Gives rows and examples their prompt."""
 
     __slots__ = ()
     context: str
@@ -33,15 +32,15 @@ class _Prompted:
 
 @dataclass(frozen=True, slots=True)
 class Example(_Prompted):
-    """What candidates are written for and compared with; all texts are checked and without outer whitespace.
+    """Holds the checked texts that candidates are scored by, without outer white space.
 
     Attributes:
-        references: by people; empty where candidates are scored by their context alone.
-        context: text, or the turns of a dialogue as lines, or passages joined by
+        references: texts by people. Without any, candidates are scored by the context alone.
+        context: a text, the turns of a dialogue as lines, or passages joined by
             :data:`mars_score.text.PASSAGE_BREAK`; "" for none.
-        samples: texts that others than the candidate's system wrote for the context.
+        samples: texts that other systems wrote for the context.
         task: one of :data:`TASKS`.
-        question: that passages were retrieved for. It is no evidence: only the language model reads it.
+        question: the query of the retrieved passages. Only the language model reads it, as it is no evidence.
     """
 
     references: tuple[str, ...] = ()
@@ -51,22 +50,13 @@ class Example(_Prompted):
     question: str = ""
 
     def with_candidate(self, candidate: str) -> "Row":
-        """Return the row that scores a candidate, a checked text."""
-        return Row(candidate, **{field.name: getattr(self, field.name) for field in fields(self)})
+        """Return the row of this example and a checked candidate."""
+        return Row(candidate, self.references, self.context, self.samples, self.task, self.question)
 
 
 @dataclass(frozen=True, slots=True)
 class Row(_Prompted):
-    """A candidate and its example: what a score depends on besides the settings.
-
-    Attributes:
-        candidate: text to score; "" for a blank one.
-        references: as of :class:`Example`, like the others.
-        context: text.
-        samples: texts.
-        task: one of :data:`TASKS`.
-        question: text.
-    """
+    """Holds a candidate ("" for a blank one) and the texts of its :class:`Example`."""
 
     candidate: str
     references: tuple[str, ...] = ()
@@ -77,28 +67,25 @@ class Row(_Prompted):
 
     @classmethod
     def from_values(cls, values: Iterable[object]) -> "Row":
-        """Make a row of its values in order, whose tuples JSON has made lists."""
-        named: dict[str, Any] = dict(zip((field.name for field in fields(cls)), values, strict=True))
-        for name in ("references", "samples"):
-            named[name] = tuple(named[name])
-        return cls(**named)
+        """Make a row from its field values in order. JSON stores its tuples as lists."""
+        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
 
 
 class LogProbability(NamedTuple):
-    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess."""
+    """Mean log probability of a text's tokens in nats, not below that of a uniform guess."""
 
     given_context: float
-    alone: float  # after begin-of-text
-    truncated: bool = False  # the end of the context or of the text was left out
+    alone: float  # after the begin-of-text token
+    truncated: bool = False  # whether the end of the context or of the text was left out
 
     @property
     def pmi(self) -> float:
-        """Return what the context adds: pointwise mutual information per token."""
+        """Return the pointwise mutual information of context and text, in nats per token."""
         return self.given_context - self.alone
 
 
 class Unchecked(StrEnum):
-    """Why no contradiction can be told of a row."""
+    """Reasons why a row was not checked for contradictions."""
 
     DIALOGUE = "dialogue"
     RECORD = "record"
@@ -114,14 +101,14 @@ class Unchecked(StrEnum):
 
 
 class Entailment(NamedTuple):
-    """What an NLI model says of a hypothesis.
+    """Output of an NLI model for a premise and a hypothesis.
 
     Attributes:
-        entailment: probability that the premise entails it.
-        contradiction: probability that the premise contradicts it; the rest is neutral.
-        unsupported: largest probability of a word that the premise does not support it; None for a model that does
-            not read words.
-        words: the words whose probability is at least a half, without the marks around them.
+        entailment: probability of entailment.
+        contradiction: probability of contradiction. The rest is neutral.
+        unsupported: probability that the premise does not support a word of the hypothesis, for the word where it
+            is largest; None for a model without labels of words.
+        words: words with a probability of at least a half, without the punctuation around them.
     """
 
     entailment: float
@@ -131,16 +118,16 @@ class Entailment(NamedTuple):
 
     @property
     def support(self) -> float:
-        """Return the probability that the premise entails the hypothesis and supports each of its words."""
+        """Return the probability of entailment, times the probability that each word is supported."""
         return self.entailment * (1 - (self.unsupported or 0.0))
 
     @property
     def refutation(self) -> float:
-        """Return the probability that the premise contradicts the hypothesis, in a word where words are read."""
+        """Return the probability of contradiction, times that of an unsupported word if words have labels."""
         return self.contradiction * (1.0 if self.unsupported is None else self.unsupported)
 
     def at_best(self, other: "Entailment") -> "Entailment":
-        """Return what both readings of a hypothesis allow to say against it."""
+        """Combine the outputs for two readings of a hypothesis, each time with the value more in its favour."""
         surest = min(self, other, key=lambda one: (one.unsupported or 0.0, len(one.words)))
         return surest._replace(
             entailment=max(self.entailment, other.entailment),
@@ -151,18 +138,18 @@ class Entailment(NamedTuple):
     def from_json(
         cls, entailment: float, contradiction: float, unsupported: float | None, words: Iterable[str]
     ) -> Self:
-        """Make one of its values, whose tuple JSON has made a list."""
+        """Make an output from its values. JSON stores its tuple as a list."""
         return cls(entailment, contradiction, unsupported, tuple(words))
 
 
 class Judgement(NamedTuple):
-    """What an NLI model says of a sentence of a candidate.
+    """Output of an NLI model for a sentence of a candidate.
 
     Attributes:
-        sentence: of the candidate.
-        premise: what it is judged by: the context or a passage of it for a summary, else a reference or a passage.
-        entailment: the probabilities that the premise entails and that it contradicts the sentence.
-        by_reference: what a reference says of it, for a summary that says nearly all of one.
+        sentence: the sentence.
+        premise: a text or an excerpt of it: of the context for a summary, of a reference for other texts.
+        entailment: the probabilities.
+        by_reference: the output by a reference, for a summary that holds nearly all of one.
     """
 
     sentence: str
@@ -173,17 +160,17 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A sentence that is contradicted, or unsupported, by a judgement that is reliable enough to be told.
+    """A contradicted or unsupported sentence, reported because the decision is reliable enough.
 
     Attributes:
-        sentence: of the candidate.
-        probability: that the premise contradicts it, or of an unsupported one that the premise supports it, by the
-            NLI model; None if no model was asked.
-        premise: the reference, or the passage of the context, that decides it.
-        source: what the premise is of: "context" or "reference".
-        words: of the sentence that the premise contradicts or does not support; empty if they are not known.
-        number: of the sentence among those of the candidate, from 1.
-        absent: numbers and names among ``words`` that no text has by which the candidate is judged.
+        sentence: the sentence of the candidate.
+        probability: the NLI model's probability of contradiction, or of support for an unsupported sentence; None
+            if the decision needed no model.
+        premise: the text that decided, from a reference or the context.
+        source: where the premise is from, "context" or "reference".
+        words: words of the sentence that are contradicted or unsupported; empty if they are not known.
+        number: number of the sentence in the candidate, from 1.
+        absent: numbers and names among ``words`` that none of the sources has.
     """
 
     sentence: str
@@ -200,17 +187,17 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "Verdict":
-        """Make a verdict from what :meth:`to_dict` gave."""
+        """Make a verdict from the output of :meth:`to_dict`."""
         return cls(**{**stored, "words": tuple(stored["words"]), "absent": tuple(stored["absent"])})
 
 
 @dataclass(frozen=True)
 class Term:
-    """One term of a score, which is the sum of ``value * weight``.
+    """A term of a score. The score is the sum of ``value * weight``.
 
     Attributes:
-        name: one of :data:`mars_score.metrics.plus.TERMS`; a learned head has names of its own.
-        value: a similarity in [-1, 1]; for ``"likelihood"`` nats per token.
+        name: a key of :data:`mars_score.metrics.plus.TERMS`, or a name of a learned head.
+        value: a similarity in [-1, 1]; for ``"likelihood"`` in nats per token.
         weight: factor of the value.
     """
 
@@ -220,15 +207,15 @@ class Term:
 
 
 def weighted_sum(terms: Iterable[Term]) -> float:
-    """Return the score that terms make."""
+    """Return the score of some terms."""
     return sum(term.weight * term.value for term in terms)
 
 
 @dataclass(frozen=True)
 class Infill:
-    """An augmented reference: a reference whose blanks a language model filled."""
+    """A reference whose masked words a language model replaced."""
 
-    mask_ratio: float  # share of the words that may be masked
+    mask_ratio: float  # largest share of the words to mask
     template: str  # the reference with "____" for each blank
     text: str
 
@@ -253,12 +240,12 @@ class AugmentedReference:
 
 @dataclass(frozen=True)
 class ReferenceScore:
-    """A candidate against one human reference.
+    """Similarity of a candidate with one human reference.
 
     Attributes:
         augmented: the reference with its infills.
-        similarities: with each of ``augmented.texts``, in [-1, 1]: token recall, or the cosine in ``paper``.
-        score: their weighted mean (Eq. 7); the similarity itself without infills.
+        similarities: one per text of ``augmented.texts``, in [-1, 1]: cosines in ``paper``, else token recall.
+        score: their weighted mean (Eq. 7); without infills the similarity itself.
     """
 
     augmented: AugmentedReference
@@ -267,29 +254,29 @@ class ReferenceScore:
 
     @property
     def compared(self) -> tuple[tuple[str, float, str], ...]:
-        """Return (kind, similarity, text) of each text that the candidate was compared with, to show."""
+        """Return (kind, similarity, text) of the reference and of each infill."""
         kinds = ["reference", *(f"masked {infill.mask_ratio:.0%}" for infill in self.augmented.infills)]
         return tuple(zip(kinds, self.similarities, self.augmented.texts, strict=True))
 
 
 @dataclass(frozen=True)
 class SampleScore:
-    """A candidate against one sample: token recall of the sample."""
+    """Similarity of a candidate with one sample."""
 
     text: str
-    similarity: float
+    similarity: float  # token recall of the sample
 
 
 class Aspects(NamedTuple):
-    """Sides of a candidate that people rate apart, each in [0, 1]; None where the score does not compute it.
+    """Qualities of a candidate that people rate separately, each in [0, 1]; None where the score has no value.
 
     Attributes:
-        reference: how much of the reference it says: the value of the term ``"references"``.
-        context: how near it is to the context: the value of the term ``"context"``.
-        fluency: how likely it is without the context: 1 at a mean log probability of 0 nats per token, 0 at -10.
-        repetition: share of its words that are repeated; the only aspect of which less is better.
-        supported: mean probability that the context entails its sentences, 0 for a contradicted one; None unless
-            it is a summary, and where the NLI model cannot tell.
+        reference: value of the term ``"references"``: how much of the reference the candidate says.
+        context: value of the term ``"context"``: how similar the candidate is to the context.
+        fluency: 1 at a mean log probability without the context of 0 nats per token, 0 at -10.
+        repetition: share of repeated words. This is the only aspect where less is better.
+        supported: mean probability that the context entails a sentence of a summary, with 0 for contradicted
+            sentences; None for other tasks, and where the NLI model is not reliable enough.
     """
 
     reference: float | None = None
@@ -300,44 +287,31 @@ class Aspects(NamedTuple):
 
     @classmethod
     def of(cls, terms: Iterable[Term], log_p: LogProbability | None = None) -> "Aspects":
-        """Take the aspects of a candidate from the terms of its score; no model runs for them alone.
-
-        Args:
-            terms: of its score.
-            log_p: its log probability; None: not computed.
-        """
+        """Return the aspects of a candidate, from the terms of its score and its log probability."""
         values = {term.name: term.value for term in terms}
-        return cls(
-            reference=_in_unit_interval(values.get("references")),
-            context=_in_unit_interval(values.get("context")),
-            fluency=_in_unit_interval(None if log_p is None else 1 - log_p.alone / UNLIKELY),
-            repetition=_in_unit_interval(values.get("repetition")),
-            supported=_in_unit_interval(values.get("support")),
-        )
+        if log_p is not None:
+            values["fluency"] = 1 - log_p.alone / UNLIKELY
+        names = ("references", "context", "fluency", "repetition", "support")
+        return cls(*(min(1.0, max(0.0, values[name])) if name in values else None for name in names))
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value:.2f}" for name, value in self._asdict().items() if value is not None)
 
 
-def _in_unit_interval(value: float | None) -> float | None:
-    return None if value is None else min(1.0, max(0.0, value))
-
-
 @dataclass(frozen=True)
 class RowScore:
-    """A candidate's score and its parts; a blank candidate scores 0.0 and has neither references nor terms.
+    """A candidate's score and its parts. A blank candidate scores 0.0, without references and terms.
 
     Attributes:
         score: the weighted sum of the terms.
-        terms: in the order of the formula.
-        references: the candidate against each reference.
-        samples: the candidate against each sample.
+        terms: terms in the order of the formula.
+        references: similarity with each reference.
+        samples: similarity with each sample.
         notices: what was special about the row.
-        aspects: single sides of the candidate; none of a blank one.
-        contradicted: verdicts on its contradicted sentences, where that is reliable.
-        unsupported: verdicts on the sentences of a summary that its context does not say, where that is reliable;
-            some of them are contradicted as well.
-        unchecked: why no contradiction could be told; "" if it could.
+        aspects: qualities of the candidate; all None for a blank one.
+        contradicted: contradicted sentences.
+        unsupported: sentences of a summary that its context does not say; some are contradicted, too.
+        unchecked: why the row was not checked for contradictions; "" if it was.
     """
 
     score: float
@@ -352,12 +326,12 @@ class RowScore:
 
     @property
     def checked(self) -> bool:
-        """Return whether a contradiction could be told."""
+        """Tell whether the row was checked for contradictions."""
         return not self.unchecked
 
     @property
     def findings(self) -> list[tuple[str, Verdict]]:
-        """Return (label, verdict) pairs: contradicted sentences first, then others that are unsupported."""
+        """Return (label, verdict) pairs: contradicted sentences first, then other unsupported ones."""
         contradicted = {verdict.number for verdict in self.contradicted}
         others = [one for one in self.unsupported if one.number not in contradicted]
         return [*(("contradicted", one) for one in self.contradicted), *(("unsupported", one) for one in others)]
@@ -368,7 +342,7 @@ class RowScore:
         return tuple(dict.fromkeys(text for reference in self.references for text in reference.augmented.texts))
 
     def found(self) -> dict[str, Any]:
-        """Return what is found in the sentences of the candidate, as plain data."""
+        """Return the verdicts and the support of the candidate's sentences, ready for JSON."""
         return {
             "contradicted": [verdict.to_dict() for verdict in self.contradicted],
             "supported": self.aspects.supported,
@@ -376,7 +350,7 @@ class RowScore:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the notices, which are those of the result, as plain data."""
+        """Return all but the notices, ready for JSON."""
         return {
             "score": self.score,
             "terms": [asdict(term) for term in self.terms],
@@ -396,21 +370,20 @@ class RowScore:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], notices: Iterable[Notice] = ()) -> "RowScore":
-        """Make the score of a row from what :meth:`to_dict` gave, and its notices."""
-        references = tuple(
-            ReferenceScore(
-                AugmentedReference(
-                    reference["reference"], tuple(Infill(**infill) for infill in reference["augmentations"])
-                ),
-                tuple(reference["similarities"]),
-                reference["score"],
-            )
-            for reference in stored["references"]
-        )
+        """Make a score from the output of :meth:`to_dict` and its notices."""
         return cls(
             stored["score"],
             tuple(Term(**term) for term in stored["terms"]),
-            references,
+            tuple(
+                ReferenceScore(
+                    AugmentedReference(
+                        one["reference"], tuple(Infill(**infill) for infill in one["augmentations"])
+                    ),
+                    tuple(one["similarities"]),
+                    one["score"],
+                )
+                for one in stored["references"]
+            ),
             tuple(SampleScore(**sample) for sample in stored["samples"]),
             frozenset(notices),
             Aspects(**stored["aspects"]),
