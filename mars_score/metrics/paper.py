@@ -1,12 +1,12 @@
-"""`paper`, the score of Liu, Wei and Vosoughi (ACL 2021), section 2: the choice of masked words, and Eq. 7.
+"""The formulas of `paper` (Liu, Wei and Vosoughi, ACL 2021): masking (section 2.1) and the score (Eq. 7).
 
-The infilling between the two (section 2.2) is in :mod:`mars_score.infilling`. Nothing here runs a model.
+:mod:`mars_score.infilling` has the infilling between the two (section 2.2). This module runs no model.
 """
 
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 from rapidfuzz.distance import LCSseq
 
+from mars_score.cache import digest
 from mars_score.metrics.references import Aggregation, aggregate
 from mars_score.options import STRICT, Corpus, TagWeights, option
-from mars_score.rows import Term
+from mars_score.rows import Example, Row, Term
 from mars_score.text import TaggedWord
 
-# Section 2.1 and Appendix A: words with larger weights are masked first; other tags weigh 1.
+# Section 2.1 and Appendix A. Words with larger weights are masked first. Other tags have weight 1.
 POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-PLAIN_COST, CONTEXT_COST = 1, 10  # cost of masking a word, and a word that is shared with the context
-_PRIORITY_UNIT = 1e-6  # Priorities are rounded to it, so that their sums are exact and ties are ties.
+PLAIN_COST, CONTEXT_COST = 1, 10  # costs of masking a word, and a word shared with the context
+_PRIORITY_UNIT = 1e-6  # Priorities are rounded to it, which makes their sums exact.
 _FLOAT_NOISE = 1e-9  # Python's 0.6 / 0.2 is 2.9999999999999996.
 
 
@@ -93,11 +94,11 @@ class PaperConfig:
 
     @property
     def used_models(self) -> Mapping[str, bool]:
-        """Tell which models scores depend on, by the setting's name."""
+        """Tell which models scores depend on, by the names of their settings."""
         return {"language_model": self.masks, "encoder": True, "entailment_model": False}
 
     def __post_init__(self) -> None:
-        """Refuse ratios at which nothing would be masked."""
+        """Raise ValueError for ratios at which nothing would be masked."""
         if 0 < self.max_mask_ratio < self.mask_ratio_step:
             raise ValueError(
                 f"nothing would be masked, as max_mask_ratio={self.max_mask_ratio:g} is below mask_ratio_step="
@@ -107,14 +108,15 @@ class PaperConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A reference with blanks: character spans in order, each with the whitespace before its first word."""
+    """A reference with blanks."""
 
     reference: str
-    blanks: tuple[tuple[int, int], ...]  # with at least one kept word between two
+    # Character spans in order, each with the white space before it. Between two blanks is at least one word.
+    blanks: tuple[tuple[int, int], ...]
 
     @property
     def pieces(self) -> tuple[tuple[str, bool], ...]:
-        """Return text blocks and blanks in order, as (text, is a blank). Their texts join to the reference."""
+        """Return the text blocks and blanks in order, as (text, is_blank). Joined, they are the reference."""
         pieces, done = [], 0
         for start, end in self.blanks:
             pieces += [(self.reference[done:start], False), (self.reference[start:end], True)]
@@ -123,12 +125,12 @@ class Template:
         return tuple(piece for piece in pieces if piece[0])
 
     def fill(self, infills: Sequence[str]) -> str:
-        """Replace the i-th blank by the i-th infill; blanks beyond the infills keep the reference's words."""
+        """Replace the i-th blank by the i-th infill. Blanks without an infill keep the words of the reference."""
         remaining = iter(infills)
         return "".join(next(remaining, text) if blank else text for text, blank in self.pieces)
 
     def __str__(self) -> str:
-        """Show the template for people: ``She said ____ to get her car fixed.``."""
+        """Return the template for display: ``She said ____ to get her car fixed.``."""
         return "".join(
             text[: len(text) - len(text.lstrip())] + "____" if blank else text for text, blank in self.pieces
         )
@@ -136,12 +138,11 @@ class Template:
 
 @dataclasses.dataclass(frozen=True)
 class Idf:
-    """Inverse document frequency of words: -log(df / M), as in Appendix A.
+    """Inverse document frequency of words, -log(df / M) (Appendix A).
 
-    The literal formula gives 0 for a word of all texts, by which Eq. 1 cannot divide, and infinity for a word of
-    no text. So df is kept between 1/2 and M - 1/2, which changes no other word. Of the words of a part of speech,
-    a word of all texts is still masked first, and a word of no text last. With a single text all words weigh the
-    same.
+    The formula gives 0 for a word in all texts, and Eq. 1 divides by it. For a word in no text it gives infinity.
+    So df is limited to [1/2, M - 1/2], which changes no other word. Among the words of a part of speech, a word in
+    all texts is still masked first and a word in no text last. With a single text all words have the same IDF.
     """
 
     documents: int  # M, the number of distinct texts
@@ -149,13 +150,44 @@ class Idf:
 
     @classmethod
     def count(cls, documents: Collection[Iterable[str]]) -> "Idf":
-        """Count over distinct texts, each given as its words."""
+        """Count the words of distinct texts."""
         return cls(len(documents), Counter(word for words in documents for word in set(words)))
 
     def __getitem__(self, word: str) -> float:
-        """Return the IDF of a word, a finite number above 0."""
+        """Return the IDF of a word, a positive finite number."""
         documents = max(self.documents, 1)
         return -math.log(min(max(self.frequencies.get(word, 0), 0.5), documents - 0.5) / documents)
+
+
+class IdfCounter:
+    """Counts IDF over the references of rows that come in parts.
+
+    Args:
+        references_of: returns the references of a checked row that are masked.
+        words_of: splits each distinct text into words.
+    """
+
+    def __init__(
+        self,
+        references_of: Callable[[Row | Example], Iterable[str]],
+        words_of: Callable[[Iterable[str]], Mapping[str, Iterable[str]]],
+    ) -> None:
+        self._references_of, self._words_of = references_of, words_of
+        self._known: set[bytes] = set()  # digests of the texts so far
+        self._frequencies: Counter[str] = Counter()
+
+    def add(self, rows: Iterable[Row | Example]) -> None:
+        """Add checked rows."""
+        texts = (reference for row in rows for reference in self._references_of(row))
+        new = {key: text for text in texts if (key := digest(text)) not in self._known}
+        self._known.update(new)
+        for words in self._words_of(new.values()).values():
+            self._frequencies.update(set(words))
+
+    @property
+    def idf(self) -> Idf:
+        """Return the IDF over the distinct texts so far."""
+        return Idf(len(self._known), self._frequencies)
 
 
 def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
@@ -165,11 +197,11 @@ def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
 
 
 def shared_with_context(words: Sequence[str], context_words: Sequence[str]) -> frozenset[int]:
-    """Return the indices of the words on a longest common subsequence with the context (section 2.1).
+    """Return the indices of the words in a longest common subsequence with the context (section 2.1).
 
-    rapidfuzz chooses among several longest ones; its version is a part of the signature.
+    If there are several, rapidfuzz chooses one. Its version is a part of the signature.
     """
-    numbers: dict[str, int] = {}  # rapidfuzz compares strings by their hashes, but numbers exactly.
+    numbers: dict[str, int] = {}  # rapidfuzz compares strings by their hashes, but numbers exactly
     context = [numbers.setdefault(word, len(numbers)) for word in context_words]
     reference = [numbers.setdefault(word, len(numbers)) for word in words]
     return frozenset(
@@ -183,20 +215,20 @@ def shared_with_context(words: Sequence[str], context_words: Sequence[str]) -> f
 def make_templates(
     reference: str, words: Sequence[TaggedWord], context_words: Sequence[str], idf: Idf, config: PaperConfig
 ) -> list[tuple[float, Template]]:
-    """Mask a reference at each ratio (section 2.1) so that the masked words have the largest sum of priorities.
+    """Mask the words of a reference with the largest sum of priorities, at each mask ratio (section 2.1).
 
-    Their costs may sum to the mask ratio times the number of words, rounded down, but to at least 1.
+    The budget for their costs is the mask ratio times the number of words, rounded down, but at least 1.
 
     Args:
-        reference: prepared text.
+        reference: the text.
         words: words of the reference.
-        context_words: words of the context; lower-cased if ``config.lower_words``.
-        idf: document frequencies, of words of the same case.
-        config: constants.
+        context_words: words of the context, lower-cased if ``config.lower_words``.
+        idf: IDF of words in the same case.
+        config: the settings.
 
     Returns:
-        A (mask ratio, template) for each ratio, by rising ratio. Templates that are equal or have no blanks are
-        kept, so that the i-th keeps the weight q**i.
+        (mask ratio, template) by rising ratio. Equal templates and templates without blanks are kept, since the
+        i-th has the weight q**i.
     """
     texts = [reference[word.start : word.end] for word in words]
     if config.lower_words:
@@ -216,7 +248,7 @@ def make_templates(
 
 
 def mask_words(reference: str, words: Sequence[TaggedWord], masked: Iterable[int]) -> Template:
-    """Mask the words with the indices ``masked``; neighbouring words become one blank."""
+    """Mask the words with the indices ``masked``. Adjacent words become one blank."""
     blanks: list[tuple[int, int]] = []
     previous = -2
     for index in sorted(set(masked)):
@@ -232,23 +264,21 @@ def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[
     """Solve the 0/1 knapsack exactly for several budgets at once.
 
     Args:
-        priorities: priority of each item; an item of priority 0 is never chosen.
+        priorities: priority of each item. An item of priority 0 is never chosen.
         costs: positive cost of each item.
         budgets: largest total cost of each solution.
 
     Returns:
-        For each budget the indices of the items with the largest total priority. Of equally good sets that with
-        the fewest items is chosen, then the first in lexicographic order of the sorted indices.
+        For each budget the indices of the items with the largest total priority. Ties go to the fewest items, then
+        to the first in lexicographic order of the sorted indices.
     """
-    # The number of items breaks ties: a unit of priority counts (number of items + 1), and each item subtracts 1.
+    # To break ties, a unit of priority counts (number of items + 1), and each item subtracts 1.
     scores = [priority * (len(priorities) + 1) - 1 for priority in priorities]
-    # best[c] is the largest total score of the current and later items within cost c. Python's integers are used
-    # if 64 bits might overflow.
+    # best[c] is the largest total score of the current and later items within cost c. It has Python integers if
+    # 64 bits might overflow.
     exact_in_int64 = sum(score for score in scores if score > 0) <= np.iinfo(np.int64).max
     best: NDArray[Any] = np.zeros(max(budgets, default=0) + 1, dtype=np.int64 if exact_in_int64 else object)
-    taken: list[
-        NDArray[np.uint8]
-    ] = []  # For each item, bit c tells whether it is taken if it leaves a budget of c.
+    taken: list[NDArray[np.uint8]] = []  # for each item, bit c tells whether it is taken with a budget of c
     for score, cost in zip(reversed(scores), reversed(costs), strict=True):
         with_item = best[:-cost] + score
         taken.append(np.packbits(with_item >= best[cost:]))
@@ -267,16 +297,16 @@ def _chosen_items(taken: list[NDArray[np.uint8]], costs: Sequence[int], budget: 
 
 
 def reference_score(similarities: Sequence[float], q: float) -> float:
-    """Return Eq. 7: the mean similarity with a reference (i = 0) and its infills, with weights q**i."""
+    """Return Eq. 7: the mean similarity with a reference (i = 0) and its infills, weighted by q**i."""
     return float(np.average(similarities, weights=q ** np.arange(len(similarities))))
 
 
 def paper(similarities: Sequence[Sequence[float]], config: PaperConfig) -> tuple[Term, ...]:
-    """Return the single term of the score, the best (or mean) value of Eq. 7 over the references.
+    """Return the only term of the score: the maximum or mean of Eq. 7 over the references.
 
     Args:
-        similarities: for each reference, the similarities with it and with its infills by rising mask ratio.
-        config: constants.
+        similarities: for each reference, the similarity with it and with its infills by rising mask ratio.
+        config: the settings.
     """
     scores = [reference_score(values, config.q) for values in similarities]
     return (Term("references", aggregate(scores, config.reference_aggregation), 1.0),)

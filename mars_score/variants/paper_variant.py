@@ -1,4 +1,4 @@
-"""`paper`: references are masked, infilled and compared with the candidate, as section 2 of the paper says."""
+"""Score by `paper`: mask references, infill them and compare them with the candidate (section 2 of the paper)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mars_score.cache import json_codec
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.errors import Notice
 from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
-from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates, paper, reference_score
+from mars_score.metrics.paper import Idf, IdfCounter, PaperConfig, Template, make_templates, paper, reference_score
 from mars_score.models.tagger import Tagger
 from mars_score.rows import (
     Aspects,
@@ -25,7 +25,6 @@ from mars_score.rows import (
     Unchecked,
     weighted_sum,
 )
-from mars_score.variants.idf import IdfCounter
 from mars_score.variants.variant import Variant, encoding_notices, raised
 
 if TYPE_CHECKING:
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
     from mars_score.models.encoder import Encoding
     from mars_score.settings import Settings
 
-MIN_DOCUMENTS = 10  # different texts below which IDF says little
+MIN_DOCUMENTS = 10  # fewest distinct texts for a useful IDF
 Pair = tuple[str, str]  # context and reference
-Templates = Sequence[tuple[float, Template]]  # with their mask ratios, by rising ratio
+Templates = Sequence[tuple[float, Template]]  # mask ratios and templates, by rising ratio
 
 
 class PaperVariant(Variant):
-    """Section 2 from top to bottom: mask (2.1), fill (2.2), encode and average (2.3, Eq. 7)."""
+    """The method of section 2: mask (2.1), infill (2.2), encode and average (2.3, Eq. 7)."""
 
     needs_references: ClassVar[bool] = True
     matches_tokens: ClassVar[bool] = False
@@ -50,7 +49,7 @@ class PaperVariant(Variant):
         self._tagger = Tagger(settings.language)
 
     def prepare(self, row: Row) -> tuple[Row, frozenset[Notice]]:
-        """Return a checked row as it is scored, and the notices on what was taken out of its texts."""
+        """Return a checked row as it is scored, and notices about removed text."""
         return prepare_row(
             row,
             clean=self.settings.clean,
@@ -59,18 +58,18 @@ class PaperVariant(Variant):
         )
 
     def idf_counter(self) -> IdfCounter | None:
-        """Return a counter for the references of all rows; None if none are masked, or there is a corpus."""
+        """Return a counter for the references of a call; None if nothing is masked or there is a corpus."""
         if not self.config.masks or self.config.idf_corpus is not None:
             return None
         return IdfCounter(self._references_of, self._words)
 
     def check_masks(self) -> None:
-        """Raise ValueError if no words are masked with these settings, so that references cannot be augmented."""
+        """Raise ValueError if references cannot be augmented, as no words are masked with these settings."""
         if not self.config.masks:
             super().check_masks()
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
-        """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
+        """Score prepared rows, with the arguments and errors of :meth:`Variant.score`."""
         pairs = [(row.prompt, reference) for row in rows if row.candidate for reference in row.references]
         corpus = [reference for row in rows for reference in row.references]
         augmented = self._augment(pairs, corpus, calls, idf)
@@ -103,25 +102,25 @@ class PaperVariant(Variant):
         return [[augmented[pair] for pair in example_pairs] for example_pairs in pairs]
 
     def _references_of(self, row: Row | Example) -> tuple[str, ...]:
-        """Return the references of a checked row as they are masked."""
+        """Return the references that are masked."""
         if not self.config.strip_urls_hashtags:
             return row.references
         return tuple(dict.fromkeys(map(without_urls_hashtags, row.references)))
 
     def _words(self, texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Split each different text into words, for IDF and for those shared with the context."""
+        """Split each distinct text into words, for IDF and for the overlap with the context."""
         return self._tagger.words(texts, lower=self.config.lower_words)
 
     @cached_property
     def _corpus_idf(self) -> Idf | None:
-        """IDF over the corpus of the settings, if there is one."""
+        """IDF over ``idf_corpus``, if there is one."""
         corpus = self.config.idf_corpus
         return None if corpus is None else Idf.count(self._words(corpus).values())
 
     def _augment(
         self, pairs: Iterable[Pair], corpus: Iterable[str], calls: ModelCalls, idf: Idf | None
     ) -> dict[Pair, AugmentedReference]:
-        """Augment each different reference in its context; IDF is counted over ``corpus`` if there is no other."""
+        """Augment each distinct reference in its context; without another IDF, count it over ``corpus``."""
         different = list(dict.fromkeys(pairs))
         if not (self.config.masks and different):
             return {pair: AugmentedReference(pair[1]) for pair in different}
@@ -141,7 +140,7 @@ class PaperVariant(Variant):
         return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
 
     def _mask(self, pairs: Sequence[Pair], idf: Idf) -> dict[Pair, Templates]:
-        """Make the templates of each (context, reference), section 2.1."""
+        """Make the templates of each (context, reference) (section 2.1)."""
         words = self._tagger.tag(reference for _, reference in pairs)
         context_words = self._words(context for context, _ in pairs)
         return {
@@ -154,7 +153,7 @@ class PaperVariant(Variant):
     def _row_score(
         self, row: Row, references: Sequence[AugmentedReference], encodings: Mapping[str, Encoding]
     ) -> RowScore:
-        """Average the cosines with the texts of each reference, section 2.3."""
+        """Average the cosines with each reference and its infills (section 2.3)."""
         candidate = encodings[row.candidate]
         texts = [[encodings[text] for text in reference.texts] for reference in references]
         cosines = [tuple(float(candidate.vector @ text.vector) for text in of_one) for of_one in texts]
@@ -163,9 +162,8 @@ class PaperVariant(Variant):
             ReferenceScore(reference, values, reference_score(values, self.config.q))
             for reference, values in zip(references, cosines, strict=True)
         )
-        human = [candidate, *(of_one[0] for of_one in texts)]
-        infills = [text for of_one in texts for text in of_one[1:]]
-        notices = encoding_notices([*human, *infills], len(human))
+        given = [candidate, *(of_one[0] for of_one in texts)]
+        notices = encoding_notices(given, [text for of_one in texts for text in of_one[1:]])
         notices = notices.union(*(reference.notices for reference in references))
         return RowScore(
             weighted_sum(terms),
@@ -177,19 +175,22 @@ class PaperVariant(Variant):
         )
 
 
+_Key = tuple[str, str, tuple[tuple[int, int], ...]]  # context, and reference and blanks of the template
+
+
 def infill(
     pairs: Iterable[TemplateInContext], config: PaperConfig, calls: ModelCalls
 ) -> dict[TemplateInContext, FilledTemplate]:
-    """Fill the blanks of each different (context, template) by Algorithm 2.
+    """Fill the blanks of each distinct (context, template) by Algorithm 2.
 
     Raises:
         ModelUnavailableError: the language model cannot be loaded.
-        UnsupportedModelError: it cannot be used; the message says why.
+        UnsupportedModelError: the language model cannot be used. The message says why.
     """
-    # Keys of stored values are made of texts and numbers.
+    # The store hashes texts and numbers, not templates.
     pair_of = {(context, template.reference, template.blanks): (context, template) for context, template in pairs}
 
-    def compute(missing: Sequence[Any]) -> Iterator[tuple[Any, FilledTemplate]]:
+    def compute(missing: Sequence[_Key]) -> Iterator[tuple[_Key, FilledTemplate]]:
         from mars_score.infilling.batched import BatchedInfiller
 
         infiller = BatchedInfiller(calls.language_model(), config, calls.runtime.batch_size)
@@ -211,7 +212,7 @@ def _join_infills(
     filled: Mapping[tuple[str, Template], FilledTemplate],
     notices: frozenset[Notice],
 ) -> AugmentedReference:
-    """Join a reference with its infills; a template with nothing masked yields the reference itself."""
+    """Join a reference with its infills. The infill of a template without blanks is the reference."""
     fillings = [filled.get((context, template)) for _, template in templates]
     infills = tuple(
         Infill(ratio, str(template), filling.text if filling else reference)

@@ -1,9 +1,9 @@
-"""`plus` and `fast`: what their terms ask of the models, and the scores and notices that follow."""
+"""Score by `plus` and `fast`: call the models for the features of rows, and apply the formula."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
     from mars_score.models.encoder import Encoding
 
-CHUNK_SIZE = 512  # rows scored together; bounds the memory of token vectors
+CHUNK_SIZE = 512  # rows that are scored together, which limits the memory for token vectors
 
 
 class PlusVariant(Variant):
@@ -44,11 +44,11 @@ class PlusVariant(Variant):
 
     @property
     def takes_samples(self) -> bool:
-        """Tell whether samples count."""
+        """Tell whether samples change the score."""
         return self.config.sample_weight > 0
 
     def score(self, rows: Sequence[Row], calls: ModelCalls, idf: Idf | None = None) -> list[RowScore]:
-        """Score prepared rows; arguments and errors as for :meth:`Variant.score`."""
+        """Score prepared rows, with the arguments and errors of :meth:`Variant.score`."""
         scores = []
         for start in range(0, len(rows), CHUNK_SIZE):
             plans = [plan_row(row, self.config) for row in rows[start : start + CHUNK_SIZE]]
@@ -69,15 +69,14 @@ class PlusVariant(Variant):
         ]
         conclusion = outputs.conclusions[row]
         is_cut = features.log_p is not None and features.log_p.truncated
-        encodings = [outputs.encodings[text] for text in plan.texts]
+        given = [outputs.encodings[text] for text in (row.candidate, *row.references)]
+        samples = [outputs.encodings[text] for text in row.samples]
         return RowScore(
             weighted_sum(terms),
             terms,
             tuple(references),
             tuple(map(SampleScore, row.samples, features.sample_recalls)),
-            conclusion.notices
-            | raised({Notice.CONTEXT_CUT: is_cut})
-            | encoding_notices(encodings, 1 + len(row.references)),
+            conclusion.notices | raised({Notice.CONTEXT_CUT: is_cut}) | encoding_notices(given, samples),
             Aspects.of(terms, features.log_p),
             conclusion.contradicted,
             conclusion.unsupported,
@@ -86,12 +85,12 @@ class PlusVariant(Variant):
 
 
 class Plan(NamedTuple):
-    """What the score of a row needs.
+    """The inputs of the models for a row.
 
     Attributes:
-        row: prepared.
-        terms: names of its terms, but for those by the NLI model.
-        windows: of the context, where that is a term.
+        row: the prepared row.
+        terms: names of its terms, except those by the NLI model.
+        windows: windows of the context, if it has a term.
     """
 
     row: Row
@@ -100,38 +99,38 @@ class Plan(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """Return the texts that are compared by their tokens."""
+        """Return the texts that are compared by their tokens: the candidate first, none for a blank one."""
         return [self.row.candidate, *self.row.references, *self.row.samples] if self.row.candidate else []
 
 
 class Outputs(NamedTuple):
-    """The model outputs of some rows, each different text once.
+    """The model outputs for some rows.
 
     Attributes:
-        encodings: of candidates, references and samples.
-        recalls: by candidate and text the token recall of the text.
-        windows: of each context the vectors of its windows, (windows, dimensions).
-        log_p: of (prompt, candidate).
-        conclusions: what follows for each row from the judgements of the NLI model.
-        support_reliability: of that model.
+        encodings: encodings of candidates, references and samples.
+        recalls: token recall of references and samples, by (candidate, text).
+        windows: vectors of the windows of each context, (windows, dimensions).
+        log_p: log probabilities by (prompt, candidate).
+        conclusions: the result of the NLI model for each row.
+        support_reliability: factor of the weight of support.
     """
 
     encodings: Mapping[str, Encoding]
     recalls: Mapping[tuple[str, str], float]
-    windows: Mapping[str, NDArray[Any]]
+    windows: Mapping[str, NDArray[np.floating]]
     log_p: Mapping[tuple[str, str], LogProbability]
     conclusions: Mapping[Row, Conclusion]
     support_reliability: float
 
 
 def plan_row(row: Row, config: PlusConfig) -> Plan:
-    """Decide what the score of a row needs."""
+    """Return the inputs of the models for a prepared row."""
     terms = term_names(row, config)
     return Plan(row, terms, windows(row.context, config.window_words) if "context" in terms else ())
 
 
 def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> Outputs:
-    """Call the models for some rows, each different text once.
+    """Call the models for some rows, with each distinct text once.
 
     Raises:
         ModelUnavailableError: a model cannot be loaded, or has no token vectors.
@@ -155,56 +154,48 @@ def ask_models(plans: Sequence[Plan], config: PlusConfig, calls: ModelCalls) -> 
     )
 
 
-def features_of(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[Features]:
-    """Compute the features of prepared rows, none of which has a blank candidate."""
-    plans = [plan_row(row, config) for row in rows]
-    outputs = ask_models(plans, config, calls)
-    with one_blas_thread():
-        return [make_features(plan, outputs) for plan in plans]
-
-
 def make_features(plan: Plan, outputs: Outputs) -> Features:
-    """Take the features of a row, whose candidate is not blank, from the model outputs."""
+    """Return the features of a row whose candidate is not blank."""
     row, terms, vectors = plan.row, plan.terms, outputs.encodings
-
-    def context_cosine(text: str) -> float:
-        return float((outputs.windows[row.context] @ vectors[text].vector).max())
-
-    has_context = "context" in terms
-    near = [context_cosine(text) for text in row.references] if has_context else []
-    candidate = vectors[row.candidate].vector
+    candidate, conclusion = vectors[row.candidate].vector, outputs.conclusions[row]
+    cosines = (
+        {text: float((outputs.windows[row.context] @ vectors[text].vector).max()) for text in plan.texts}
+        if "context" in terms
+        else {}
+    )
+    recalls = {text: outputs.recalls[row.candidate, text] for text in plan.texts[1:]}
     return Features(
         row,
         terms,
-        recalls=[outputs.recalls[row.candidate, text] for text in row.references],
-        sample_recalls=[outputs.recalls[row.candidate, text] for text in row.samples]
-        if "samples" in terms
-        else [],
+        recalls=[recalls[text] for text in row.references],
+        sample_recalls=[recalls[text] for text in row.samples] if "samples" in terms else [],
         reference_cosines=[float(candidate @ vectors[text].vector) for text in row.references]
         if "sentences" in terms
         else [],
-        context_cosine=context_cosine(row.candidate) if has_context else None,
-        reference_context_cosine=sum(near) / len(near) if near else 0.0,
+        context_cosine=cosines.get(row.candidate),
+        reference_context_cosine=sum(cosines[text] for text in row.references) / len(row.references)
+        if cosines and row.references
+        else 0.0,
         log_p=outputs.log_p[row.prompt, row.candidate] if "likelihood" in terms else None,
-        support=outputs.conclusions[row].support,
+        support=conclusion.support,
         support_reliability=outputs.support_reliability,
-        contradicted_share=outputs.conclusions[row].contradicted_share,
+        contradicted_share=conclusion.contradicted_share,
     )
 
 
 def token_recalls(plans: Sequence[Plan], encodings: Mapping[str, Encoding]) -> dict[tuple[str, str], float]:
-    """Compute by candidate and text the token recall of the references and samples of some rows."""
+    """Compute the token recall of references and samples, by (candidate, text)."""
     tokens = {text: widened_tokens(encoding) for text, encoding in encodings.items()}
     with one_blas_thread():
         return {
-            # Equal texts have recall 1, even if the tokenizer drops all of them.
+            # Equal texts have recall 1, even if the tokenizer drops all of their characters.
             (candidate, text): 1.0 if text == candidate else token_recall(tokens[candidate], tokens[text])
             for candidate, *texts in (plan.texts for plan in plans if plan.texts)
             for text in texts
         }
 
 
-def widened_tokens(encoding: Encoding) -> NDArray[Any]:
-    """Return the token vectors of an encoding in float32 or better."""
+def widened_tokens(encoding: Encoding) -> NDArray[np.floating]:
+    """Return the token vectors of an encoding in float32 or a wider type, (tokens, dimensions)."""
     assert encoding.tokens is not None, "encoded without token vectors"
     return encoding.tokens.astype(np.promote_types(encoding.tokens.dtype, np.float32), copy=False)
