@@ -1,9 +1,8 @@
-"""Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next.
+"""Batched infilling (Algorithm 2): jobs are at different blanks, and a finished job makes room for the next.
 
-``tests/oracle_infilling.py`` is the readable form of the same method. Here all prefixes of a draft of n tokens are
-compared in one forward pass. One row holds n copies of the next text block, one after each prefix; the attention
-mask and the positions let each copy see its own prefix only. The block's last token predicts nothing yet, so it is
-fed when the next blank begins.
+``tests/oracle_infilling.py`` has the same method in a readable form. Here one forward pass compares all prefixes
+of a draft of n tokens: a row holds n copies of the next text block, one per prefix, and the attention mask lets
+each copy attend to its own prefix only. The last token of the block is fed when the next blank begins.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from mars_score.models.causal_lm import CausalLanguageModel, Prompts, flat
 from mars_score.models.codec import token_kind
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
-CPU_JOBS, GPU_JOBS = 128, 1024  # Default batch sizes; larger batches are hardly faster on a CPU.
-MASK_ENTRIES = 2**26  # Most attention mask entries of a pass that compares prefixes: 256 MiB in float32.
+CPU_JOBS, GPU_JOBS = 128, 1024  # default batch sizes; larger ones are hardly faster on a CPU
+MASK_ENTRIES = 2**26  # most entries of the attention mask of a pass that compares prefixes: 256 MiB in float32
 
 
 class BatchedInfiller:
@@ -31,8 +30,8 @@ class BatchedInfiller:
 
     Args:
         model: the language model.
-        config: sigma, the limit of contexts, and the planner.
-        batch_size: largest number of jobs that are written together; halved where memory runs out.
+        config: the settings.
+        batch_size: most jobs in a batch; halved if memory runs out.
     """
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig, batch_size: int | None = None) -> None:
@@ -42,7 +41,7 @@ class BatchedInfiller:
         self._drafter = Drafter(model, config)
 
     def infill(self, pairs: Iterable[TemplateInContext]) -> Iterator[tuple[TemplateInContext, FilledTemplate]]:
-        """Yield each different (context, template) with its augmented reference."""
+        """Yield each distinct (context, template) with its augmented reference."""
         pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
         for pair in dict.fromkeys(pairs):
             job, context_cut = self.make_job(*pair)
@@ -51,19 +50,19 @@ class BatchedInfiller:
             infills = [self.model.codec.decode(blank.tokens) for blank in filled]
             for pair, context_cut in pairs_of[job]:
                 template = pair[1]
-                # The space between context and reference belongs to a leading blank's infill, but not to the text.
+                # The infill of a leading blank begins with the space after the context.
                 text = template.fill(infills).strip()
                 yield pair, FilledTemplate(text, context_cut, reference_cut=len(filled) < len(template.blanks))
 
     def make_job(self, context: str, template: Template) -> tuple[Job, bool]:
-        """Encode a template for :meth:`infill_jobs`; see :func:`mars_score.infilling.jobs.make_job`."""
+        """Encode a template by :func:`mars_score.infilling.jobs.make_job`."""
         return make_job(context, template, self.model.codec, self.model.window, self.config)
 
     def infill_jobs(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, tuple[FilledBlank, ...]]]:
-        """Yield each different job with its filled blanks."""
-        different = dict.fromkeys(jobs)
-        yield from ((job, ()) for job in different if not job.blanks)  # All their blanks are beyond the window.
-        waiting = {job: None for job in different if job.blanks}
+        """Yield each distinct job with its filled blanks."""
+        distinct = dict.fromkeys(jobs)
+        yield from ((job, ()) for job in distinct if not job.blanks)  # All blanks are beyond the window.
+        waiting = {job: None for job in distinct if job.blanks}
         while waiting:
             longest_jobs, fitting = self._next_run(list(waiting))
             with self.batch.attempt(fitting) as size:
@@ -72,7 +71,7 @@ class BatchedInfiller:
                     yield job, filled
 
     def _next_run(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], int]:
-        """Return the longest jobs and how many of them fit in memory; shorter ones follow in larger batches."""
+        """Return all jobs, or the longest if not all fit in memory, and the size of a batch that fits."""
         sigma = self.config.sigma
         longest = max(job.most_tokens(sigma) for job in jobs)
         fitting = cache_bytes(self.model.device) // (self.model.token_bytes * longest)
@@ -82,7 +81,7 @@ class BatchedInfiller:
 
 
 class _Run:
-    """Infills some jobs, at most ``size`` of them together."""
+    """Infills some jobs in batches of at most ``size``."""
 
     def __init__(self, drafter: Drafter, jobs: Sequence[Job], size: int) -> None:
         self.drafter = drafter
@@ -91,8 +90,8 @@ class _Run:
         self._waiting = _by_work(jobs, drafter.config.sigma)[::-1]  # The next job is the last.
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.config.sigma) for job in jobs)
-        self._prompts = Prompts(capacity * self.model.token_bytes)  # Keeps the last prompt for the next job.
-        # A job whose current blank no text follows has nothing to plan towards. Such jobs wait in a smaller batch
+        self._prompts = Prompts(capacity * self.model.token_bytes)  # keeps the last prompt for the next job
+        # If no text follows the current blank, there is nothing to plan towards. Such jobs wait in a smaller batch
         # until it is full or no other job is left.
         self._planned = drafter.config.planner == "self"
         with ordinary_mode():
@@ -109,7 +108,7 @@ class _Run:
                 yield state.job, tuple(state.filled)
 
     def _admit(self) -> None:
-        """Start waiting jobs, several at a time, since a single prompt leaves the device half idle."""
+        """Start waiting jobs, several together, as a single prompt does not fill the device."""
         several = max(1, self.size // 8)
         while self._waiting and (self._main.room >= several or not self._main.states):
             count = min(2 * several, self._main.room)
@@ -117,10 +116,7 @@ class _Run:
             self._start(jobs)
 
     def _start(self, jobs: Sequence[Job]) -> None:
-        """Prefill the different prompts and the text blocks before the first blanks.
-
-        The last token of each job's prompt, or of its first text block if it has one, is not cached yet.
-        """
+        """Prefill the distinct prompts and the text blocks before the first blanks, except their last tokens."""
         prompts = list(dict.fromkeys(job.prompt[:-1] for job in jobs))
         prefilled = self.model.prefill(prompts, self._prompts)
         cache = self.model.new_cache(len(jobs), max(len(job.prompt) + len(job.lead) for job in jobs))
@@ -131,7 +127,7 @@ class _Run:
             self._place(JobState(job, log_probabilities.get(index, 0.0), len(job.lead)), cache, index)
 
     def _prefill_leads(self, jobs: Sequence[Job], cache: KeyValueCache) -> dict[int, float]:
-        """Return the log probabilities of the text blocks that jobs begin with, by the index of the job."""
+        """Prefill leading text blocks and return their log probabilities by the index of the job."""
         leads = {index: job.lead for index, job in enumerate(jobs) if job.lead}
         if not leads:
             return {}
@@ -142,14 +138,14 @@ class _Run:
         return dict(zip(leads, (float(lead.sum()) for lead in per_lead), strict=True))
 
     def _place(self, state: JobState, source: KeyValueCache, row: int) -> None:
-        """Add a job to the batch for its next blank, and copy the row of a cache that holds its tokens."""
+        """Add a job to the batch for its next blank, with its row of a cache."""
         batch = self._tail if self._planned and not state.future else self._main
         while not batch.room:
             self._advance(batch)
         batch.add(state, source, row)
 
     def _advance(self, batch: JobBatch) -> None:
-        """Write a token for each job; if a draft is long enough, keep a prefix and go to the next blank."""
+        """Generate a token for each job. Where the draft is complete, keep a prefix and go to the next blank."""
         plan = self._planned and batch is self._main
         self.drafter.write(batch, plan=plan)
         drafted = self.drafter.finished_drafts(batch)
@@ -166,18 +162,18 @@ class _Run:
 
 
 def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
-    """Sort jobs by the tokens to generate, most first, so that few run alone at the end; keep prompts together."""
+    """Sort jobs by tokens to generate, most first, so that few run alone at the end; keep prompts together."""
     most: dict[tuple[int, ...], int] = {}
     for job in jobs:
         most[job.prompt] = max(most.get(job.prompt, 0), job.drafted_tokens(sigma))
     return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -job.drafted_tokens(sigma)))
 
 
-# Drafts are written token by token; their best prefixes are kept.
+# Drafts
 
 
 class JobBatch:
-    """Jobs that are written together: job i has ``states[i]`` and row i of the cache."""
+    """A batch of jobs: job i has ``states[i]`` and row i of the cache."""
 
     def __init__(self, cache: KeyValueCache) -> None:
         self.cache = cache
@@ -185,16 +181,16 @@ class JobBatch:
 
     @property
     def room(self) -> int:
-        """Number of jobs that can be added."""
+        """Return how many jobs can be added."""
         return self.cache.rows - len(self.states)
 
     def add(self, state: JobState, source: KeyValueCache, row: int) -> None:
-        """Add a job whose written tokens are a row of another cache."""
+        """Add a job with its row of another cache."""
         self.cache.append_row(source, row)
         self.states.append(state)
 
     def remove(self, index: int) -> JobState:
-        """Take a job out; the last job moves to its index."""
+        """Remove and return a job. The last job moves to its index."""
         self.cache.remove_row(index)
         state, last = self.states[index], self.states.pop()
         if last is not state:
@@ -203,7 +199,7 @@ class JobBatch:
 
 
 class Drafter:
-    """Generates drafts and selects the prefix of each to keep."""
+    """Generates drafts and selects the prefix of each that is kept."""
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig) -> None:
         self.model = model
@@ -211,7 +207,7 @@ class Drafter:
         self._allowed = torch.from_numpy(model.codec.allowed_tokens(model.vocabulary)).to(model.device)
 
     def write(self, batch: JobBatch, *, plan: bool) -> None:
-        """Add the best allowed token to each draft; ``plan`` takes the text that follows into account."""
+        """Add the best allowed token to each draft, with the planner if ``plan``."""
         model, states = self.model, batch.states
         tokens = model.tensor([state.pending for state in states])
         if plan:
@@ -237,9 +233,9 @@ class Drafter:
             state.write(token, *pair)
 
     def finished_drafts(self, batch: JobBatch) -> list[int]:
-        """Return the indices of the jobs whose draft is long enough.
+        """Return the indices of the jobs with a complete draft.
 
-        A draft that never decodes to whole characters is started again, now with whole-character tokens only.
+        A draft without a prefix of whole characters is started again, with tokens of whole characters only.
         """
         finished = []
         for index, state in enumerate(batch.states):
@@ -257,13 +253,13 @@ class Drafter:
         return finished
 
     def select_prefix(self, batch: JobBatch, finished: Sequence[int]) -> None:
-        """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
+        """Choose the prefix of each finished draft, and cache it with the text block that follows."""
         rows = []
         for index in finished:
             state = batch.states[index]
             if state.blank.block:
                 rows.append((index, _PrefixRow.of(state, batch.cache.lengths[index])))
-            else:  # No text block follows, so the written tokens and the prefix decide alone.
+            else:  # No text block follows.
                 kept = state.keep([0.0] * len(state.draft))
                 batch.cache.lengths[index] -= len(state.draft) - kept
         rows.sort(key=lambda entry: len(entry[1].tokens))
@@ -275,10 +271,10 @@ class Drafter:
 
 
 class _PrefixRow(NamedTuple):
-    """The tokens that compare a draft's prefixes: its last token, and a copy of the text block for each prefix.
+    """The input that compares a draft's prefixes: its last token, then a copy of the text block for each prefix.
 
-    All tokens of the draft but the last are cached. The last one belongs to the copy after the whole draft.
-    Each list has an entry for each token.
+    The other tokens of the draft are cached. The last one belongs to the copy after the whole draft. Each list has
+    an entry per token.
     """
 
     start: int  # position of the draft's first token
@@ -287,11 +283,11 @@ class _PrefixRow(NamedTuple):
     past: list[int]  # number of cached tokens that the token attends to
     positions: list[int]
     tokens: list[int]
-    targets: list[int]  # the tokens that follow
+    targets: list[int]  # the next tokens
 
     @classmethod
     def of(cls, state: JobState, cached: int) -> _PrefixRow:
-        """Lay out the tokens for a job with ``cached`` tokens in the cache."""
+        """Make the input for a job with ``cached`` tokens in the cache."""
         draft, block = len(state.draft), state.blank.block
         start, copies, offsets = cached - (draft - 1), range(1, draft + 1), range(len(block) - 1)
         prefixes = [draft, *(prefix for prefix in copies for _ in offsets)]
@@ -307,9 +303,9 @@ class _PrefixRow(NamedTuple):
 
 
 def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping[int, _PrefixRow]) -> None:
-    """Keep the best prefix of each draft, and cache all written tokens but the last."""
+    """Keep the best prefix of each draft, and cache all of its tokens and the block's but the last."""
     log_probabilities, new = _run_prefixes(model, batch.cache, list(rows), list(rows.values()))
-    written: list[tuple[int, int, int]] = []  # row, slot and index in the pass of each token to write
+    written: list[tuple[int, int, int]] = []  # row, slot and index in the pass, for each token to cache
     first = 0
     for (index, row), values in zip(rows.items(), log_probabilities, strict=True):
         state = batch.states[index]
@@ -327,7 +323,7 @@ def _compare_prefixes(model: CausalLanguageModel, batch: JobBatch, rows: Mapping
 def _run_prefixes(
     model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_PrefixRow]
 ) -> tuple[Sequence[Tensor], LayerStates]:
-    """Return each row's log probabilities of the targets, (tokens,), and the keys and values of all tokens."""
+    """Return the log probabilities of each row's targets, (tokens,), and the keys and values of all tokens."""
     counts, past = [len(row.tokens) for row in rows], [row.past for row in rows]
     packed = model.packed_batch(counts, past, cache, indices, branches=[row.prefixes for row in rows])
     tokens, positions = model.tensor([flat([row.tokens for row in rows]), flat([row.positions for row in rows])])

@@ -1,4 +1,4 @@
-"""Templates as jobs in token ids, and the state of a job while a language model fills its blanks."""
+"""Encode templates as jobs, and keep the state of a job while a language model fills its blanks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.codec import TextCodec, has_line_break
 
-CONTEXT_RESERVE = 64  # Tokens of the window that the context leaves free, besides twice the reference.
-_SHORTEST_START = 2  # Tokens before the first blank: one in the cache to plan with, and one to feed.
+CONTEXT_RESERVE = 64  # tokens of the model's window that the context leaves free, besides twice the reference
+_SHORTEST_START = 2  # fewest tokens before the first blank: one in the cache to plan with, and one to feed
 
-TemplateInContext = tuple[str, Template]  # The context may be blank; the template has at least one blank.
+TemplateInContext = tuple[str, Template]  # The context may be "". The template has at least one blank.
 
 
 class FilledTemplate(NamedTuple):
@@ -21,7 +21,7 @@ class FilledTemplate(NamedTuple):
 
     text: str  # the augmented reference
     context_cut: bool  # whether the end of the context was left out
-    reference_cut: bool  # whether blanks beyond the window keep the words of the reference
+    reference_cut: bool  # whether blanks beyond the window were not filled
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,22 @@ class Blank:
 
     length: int  # b, tokens of the masked text
     begins_word: bool  # whether the masked text begins with white space
-    # Token ids of the text block that follows; empty for a trailing blank and a block that the tokenizer drops.
-    block: tuple[int, ...]
+    block: tuple[int, ...]  # token ids of the text block that follows; may be empty
 
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that infills depend on besides the model and the settings; equal jobs are done once."""
+    """A template in token ids: all that its infills depend on besides the model and the settings."""
 
     prompt: tuple[int, ...]  # token ids of the context, or begin-of-text; at least one
     lead: tuple[int, ...]  # token ids of the text block before the first blank; may be empty
-    blanks: tuple[Blank, ...]  # those that fit into the window, in order
-    line_breaks: bool  # whether the reference has line breaks, and infills may have some
+    blanks: tuple[Blank, ...]  # blanks that fit into the model's window, in order
+    line_breaks: bool  # whether infills may have line breaks, as the reference has
 
     def most_tokens(self, sigma: int) -> int:
-        """Return the largest number of tokens that the job can take."""
-        blanks = sum(blank.length + sigma + len(blank.block) for blank in self.blanks)
-        return len(self.prompt) + len(self.lead) + blanks
+        """Return the largest number of tokens of the finished job."""
+        blocks = sum(len(blank.block) for blank in self.blanks)
+        return len(self.prompt) + len(self.lead) + blocks + self.drafted_tokens(sigma)
 
     def drafted_tokens(self, sigma: int) -> int:
         """Return the number of tokens that are generated for all blanks."""
@@ -62,20 +61,20 @@ class _Piece(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Number of tokens; at least 1 for a blank, even if the tokenizer drops the masked text."""
+        """Return the number of tokens, for a blank at least 1, as the tokenizer may drop the masked text."""
         return max(len(self.ids), int(self.is_blank))
 
 
 def make_job(
     context: str, template: Template, codec: TextCodec, window: int, config: PaperConfig
 ) -> tuple[Job, bool]:
-    """Encode a template piece by piece after its context; pieces beyond the window are left out.
+    """Encode a template after its context, without the pieces beyond the window.
 
-    Whatever is masked, the first ``window - (2 x reference tokens + CONTEXT_RESERVE)`` tokens of the context are
-    kept, and at most ``max_context_tokens``.
+    The first ``window - (2 x reference tokens + CONTEXT_RESERVE)`` tokens of the context are kept, but at most
+    ``max_context_tokens``.
 
     Returns:
-        The job, and whether some of the context is left out.
+        The job, and whether the end of the context is left out.
     """
     context_ids = codec.encode_context(context)
     reference_ids = codec.encode(" " + template.reference if context_ids else template.reference)
@@ -96,14 +95,14 @@ def make_job(
 
 
 def _encode_pieces(template: Template, codec: TextCodec, *, after_context: bool) -> list[_Piece]:
-    """Encode each piece by itself; after a context the first one begins with the space between the two."""
+    """Encode each piece separately; after a context the first one begins with a space."""
     (first, is_blank), *others = template.pieces
     pieces = [(" " + first if after_context else first, is_blank), *others]
     return [_Piece(tuple(codec.encode(text)), is_blank, text[:1].isspace()) for text, is_blank in pieces]
 
 
 def _fit(pieces: Sequence[_Piece], room: int, sigma: int) -> list[_Piece]:
-    """Keep the pieces that fit into ``room`` tokens; a blank needs sigma more tokens, a text block may be cut."""
+    """Keep the pieces that fit into ``room`` tokens. A blank needs sigma more tokens; a text block may be cut."""
     fitting: list[_Piece] = []
     for piece in pieces:
         size = piece.length + sigma * piece.is_blank
@@ -118,44 +117,43 @@ def _fit(pieces: Sequence[_Piece], room: int, sigma: int) -> list[_Piece]:
 class FilledBlank:
     """The infill of a blank."""
 
-    tokens: tuple[int, ...]  # the 1 to b + sigma chosen token ids
-    # For each prefix of the draft: perplexity of the reference so far, the prefix and the next text block.
-    perplexities: tuple[float, ...]
+    tokens: tuple[int, ...]  # 1 to b + sigma token ids
+    perplexities: tuple[float, ...]  # of the reference up to the next text block, for each prefix of the draft
 
 
 @dataclass
 class JobState:
-    """The progress of a job; the draft is generated for the current blank. Log probabilities are in nats."""
+    """The progress of a job, with a draft for the current blank. Log probabilities are in nats."""
 
     job: Job
-    log_probability: float  # of the reference tokens written so far
-    count: int  # their number
-    filled: list[FilledBlank] = field(default_factory=list)  # the blanks before the current one
+    log_probability: float  # of the tokens of the reference so far
+    count: int  # number of these tokens
+    filled: list[FilledBlank] = field(default_factory=list)  # infills of earlier blanks
     draft: list[int] = field(default_factory=list)  # token ids
-    draft_log_probabilities: list[float] = field(default_factory=list)  # of each token of the draft
-    # Log probabilities of the next text block's first token, after each token of the draft but the last.
+    draft_log_probabilities: list[float] = field(default_factory=list)  # one per token of the draft
+    # Log probability of the next text block's first token, after each token of the draft except the last.
     block_start_log_probabilities: list[float] = field(default_factory=list)
-    whole_prefixes: Sequence[bool] = ()  # whether each prefix of a finished draft ends with a whole character
-    whole_characters: bool = False  # whether the draft may hold tokens of whole characters only
+    whole_prefixes: Sequence[bool] = ()  # whether each prefix of a complete draft ends with a whole character
+    whole_characters: bool = False  # whether only tokens of whole characters are allowed
 
     @property
     def finished(self) -> bool:
-        """Whether all blanks are filled."""
+        """Tell whether all blanks are filled."""
         return len(self.filled) == len(self.job.blanks)
 
     @property
     def blank(self) -> Blank:
-        """The current blank."""
+        """Return the current blank."""
         return self.job.blanks[len(self.filled)]
 
     @property
     def future(self) -> tuple[int, ...]:
-        """Distinct tokens of the text blocks after the current blank, sorted (the w of Eq. 5)."""
+        """Return the distinct tokens of the text blocks after the current blank, sorted (w of Eq. 5)."""
         return tuple(sorted({token for blank in self.job.blanks[len(self.filled) :] for token in blank.block}))
 
     @property
     def pending(self) -> int:
-        """The last written token, whose keys and values are not in the cache yet."""
+        """Return the last token, which is not in the cache yet."""
         if self.draft:
             return self.draft[-1]
         if not self.filled:
@@ -163,25 +161,25 @@ class JobState:
         return (self.filled[-1].tokens + self.job.blanks[len(self.filled) - 1].block)[-1]
 
     def start_draft(self, *, whole_characters: bool = False) -> None:
-        """Begin the current blank, perhaps again, now with tokens of ``whole_characters`` only."""
+        """Begin the current blank, or begin it again with tokens of ``whole_characters`` only."""
         self.draft, self.draft_log_probabilities, self.block_start_log_probabilities = [], [], []
         self.whole_characters = whole_characters
 
     def write(self, token: int, log_probability: float, block_start_log_probability: float) -> None:
-        """Add a generated token, with the log probability that the next block's first token had in its place."""
+        """Add a token with its log probability and that of the next block's first token in its place."""
         if self.draft:
             self.block_start_log_probabilities.append(block_start_log_probability)
         self.draft.append(token)
         self.draft_log_probabilities.append(log_probability)
 
     def keep(self, block_log_probabilities: Sequence[float]) -> int:
-        """Fill the blank with the prefix of lowest perplexity, the shortest of equals (Algorithm 2).
+        """Fill the blank with the prefix of lowest perplexity, the shortest if several are equal (Algorithm 2).
 
         Args:
-            block_log_probabilities: of the next text block after each prefix of the draft.
+            block_log_probabilities: log probability of the next text block after each prefix of the draft.
 
         Returns:
-            The length of the chosen prefix, which ends with a whole character.
+            The length of the prefix. It ends with a whole character.
         """
         totals, means, total = [], [], self.log_probability
         steps = zip(self.draft_log_probabilities, block_log_probabilities, strict=True)

@@ -1,13 +1,12 @@
-"""Decoding one token, with plain logits or planned towards the text that follows (Eq. 3-6).
+"""Decode one token, by plain logits or planned towards the text that follows (Eq. 3-6).
 
-The paper's constants (eta = 0.02, k = 3) are those of plug-and-play language models (PPLM, Dathathri et
-al. 2020), and so is most of the algorithm: the cached keys and values take k normalised gradient steps that
-increase the reward of the future text, and the next token is decoded from the changed cache. Two things differ.
-The norm of the gradient is that of all layers, as in Eq. 6. And each token's steps begin at the unchanged cache,
-where PPLM carries the changed one on to the next token.
+The constants (eta = 0.02, k = 3) and most of the algorithm are those of plug-and-play language models (PPLM,
+Dathathri et al. 2020). The cached keys and values take k normalised gradient steps that increase the reward of the
+future text, and the next token is decoded from the changed cache. Two things differ from PPLM: the norm of the
+gradient is over all layers (Eq. 6), and the steps of each token begin at the unchanged cache.
 
-Taken literally, Eq. 4 is the expected gradient of a reward that does not depend on the action, which is zero; the
-constants are those of the gradient of the reward itself, through the cache.
+Taken literally, Eq. 4 is zero: it is the expected gradient of a reward that does not depend on the action. This
+module uses the gradient of the reward itself, through the cache.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from mars_score.metrics.paper import PaperConfig
 from mars_score.models.attention import KeyValueCache, LayerStates
 from mars_score.models.causal_lm import CausalLanguageModel
 
-EPSILON = 1e-15  # Added to the gradient's norm, as in PPLM.
+EPSILON = 1e-15  # added to the norm of the gradient, as in PPLM
 
 
 @dataclass(frozen=True)
 class Step:
-    """A decoding step of several rows."""
+    """The output of a decoding step."""
 
     plain: Tensor  # logits from the unchanged cache, (rows, vocabulary)
     scores: Tensor  # scores that choose the next token, (rows, vocabulary)
-    states: LayerStates  # unchanged keys and values of the fed tokens, per layer (heads, rows, head size)
+    states: LayerStates  # unchanged keys and values of the input tokens, (heads, rows, head size) per layer
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
-    """Feed a token to each row; the next one is chosen by the plain logits. Args as for :func:`planned_step`."""
+    """Decode the next token of each row by the plain logits; arguments of :func:`planned_step`."""
     batch = model.packed_batch([1] * len(tokens), [[length] for length in cache.lengths], cache)
     hidden, states = model.forward(tokens, model.tensor(cache.lengths), batch)
     logits = model.logits(hidden)
@@ -49,14 +48,14 @@ def planned_step(
     futures: Sequence[Sequence[int]],
     config: PaperConfig,
 ) -> Step:
-    """Feed a token to each row; the next one is chosen from a cache that is changed towards the future.
+    """Decode the next token of each row from a cache that is changed towards the future text.
 
     Args:
         model: the language model.
-        cache: cache of the earlier tokens; it is not written to.
-        tokens: ids, (rows,).
-        futures: distinct token ids of the text that follows, for each row.
-        config: constants of the planner.
+        cache: cache of the earlier tokens, which stays as it is.
+        tokens: ids of the last tokens, (rows,).
+        futures: distinct token ids of the text that follows, one sequence per row.
+        config: the settings.
     """
     reward = _Reward(model, futures, config.plan_temperature)
     positions = model.tensor(cache.lengths)
@@ -74,35 +73,36 @@ def planned_step(
         planned = logits.detach().div_(config.plan_temperature)
         if iteration < config.plan_iterations:
             _climb(logits, reward.gradient(planned), changes, config)
-    if config.plan_fusion != 1:  # Mix with the plain distribution, as PPLM does.
+    if config.plan_fusion != 1:  # a mixture with the plain distribution, as in PPLM
         planned = config.plan_fusion * torch.log_softmax(planned, dim=-1)
         planned += (1 - config.plan_fusion) * torch.log_softmax(plain, dim=-1)
     return Step(plain, planned, plain_states)
 
 
 class _Reward:
-    """The reward of each row: the mean log probability of its future's tokens as the next token (Eq. 5)."""
+    """The reward of each row: the mean log probability of its future tokens as the next token (Eq. 5)."""
 
     def __init__(self, model: CausalLanguageModel, futures: Sequence[Sequence[int]], temperature: float) -> None:
         self._temperature = temperature
         self._future = model.padded_tensor(futures, 0)
-        # 1 / the number of the row's tokens; 0 for padding.
+        # 1 / number of future tokens, and 0 for padding
         weights = [[1 / len(future)] * len(future) for future in futures]
         self._weights = model.padded_tensor(weights, 0.0, model.logit_dtype)
 
     def gradient(self, planned: Tensor) -> Tensor:
-        """Return the gradient with respect to the logits, given the logits divided by the temperature xi.
+        """Return the gradient with respect to the logits, (weights of the future - probabilities) / xi.
 
-        It is (the future's weights - the probabilities) / xi, (rows, vocabulary).
+        Args:
+            planned: logits divided by the temperature xi, (rows, vocabulary).
         """
         gradient = torch.softmax(planned, dim=-1).mul_(-1 / self._temperature)
         return gradient.scatter_add_(1, self._future, self._weights / self._temperature)
 
 
 def _climb(logits: Tensor, gradient: Tensor, changes: Sequence[LayerPerturbation], config: PaperConfig) -> None:
-    """Take a gradient step, given the reward's gradient with respect to the logits.
+    """Take a step of eta / |gradient| ** exponent times the gradient, with the norm over all layers (Eq. 6).
 
-    A row's gradient is multiplied by eta / |gradient| ** exponent, with the norm of all layers together (Eq. 6).
+    ``gradient`` is that of the reward with respect to the logits.
     """
     targets = [target for change in changes for target in (change.scores, change.output)]
     gradients = torch.autograd.grad(logits, targets, gradient)
@@ -114,15 +114,15 @@ def _climb(logits: Tensor, gradient: Tensor, changes: Sequence[LayerPerturbation
 
 
 class LayerPerturbation:
-    """Gradient steps on one layer's cached keys and values, kept as low-rank factors; the cache is unchanged.
+    """The sum of gradient steps on one layer's cached keys and values, kept as low-rank factors.
 
-    A fed token attends to the key of slot s, once for each query head h, through the score q_h . K_s, and adds
-    w_hs V_s to the output. So the gradients of any reward with respect to the past are
+    In query head h, an input token attends to the key of slot s with the score q_h . K_s, and adds w_hs V_s to the
+    output. So the gradients of a reward with respect to the cache are
 
         dK_s = sum over h of ds_hs q_h        dV_s = sum over h of w_hs do_h
 
-    where ds and do are the reward's gradients with respect to the scores and the attention's output. The rank of
-    these matrices is at most the number of query heads that share a key head, so the factors are cheap to use.
+    where ds and do are its gradients with respect to scores and output. The rank of these matrices is at most the
+    number of query heads per key head, so the factors are cheap.
 
     Shapes: factors of the slots (rows, key heads, rank, slots), directions (rows, key heads, rank, head size).
     """
@@ -137,7 +137,7 @@ class LayerPerturbation:
             slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._keys, strict=True))
             scores = scores + query @ directions.transpose(2, 3) @ slots
         if torch.is_grad_enabled():  # A step follows.
-            if not scores.requires_grad:  # The graph begins at the first scores.
+            if not scores.requires_grad:  # first layer
                 scores.requires_grad_()
             self._query, self.scores = query.detach(), scores
         return scores
@@ -152,18 +152,18 @@ class LayerPerturbation:
         return output
 
     def squared_norm(self, scores_gradient: Tensor, output_gradient: Tensor) -> Tensor:
-        """Return per row the squared norm of the gradient with respect to the layer's past keys and values."""
+        """Return the squared norm of the gradient with respect to the cached keys and values, (rows,)."""
         keys = _squared_norm(scores_gradient, self._query)
         return keys + _squared_norm(self._weights, output_gradient)
 
     def climb(self, scores_gradient: Tensor, output_gradient: Tensor, length: Tensor) -> None:
-        """Add the gradient times ``length``, (rows, 1, 1, 1)."""
+        """Add the gradient times ``length``, which has the shape (rows, 1, 1, 1)."""
         self._keys.append((scores_gradient, self._query * length))
         self._values.append((self._weights, output_gradient * length))
         del self.scores, self.output, self._query, self._weights
 
 
 def _squared_norm(slots: Tensor, directions: Tensor) -> Tensor:
-    """Return per row the squared norm, over all heads, of the products of these factors."""
+    """Return the squared norm of the product of these factors over all heads, (rows,)."""
     gram = (slots @ slots.transpose(2, 3)) * (directions @ directions.transpose(2, 3))
     return gram.sum(dim=(1, 2, 3))
