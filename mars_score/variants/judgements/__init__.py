@@ -1,4 +1,4 @@
-"""What can be said of each sentence of a candidate: contradicted, supported, unsupported; and by what.
+"""Decide which sentences of a candidate are contradicted, supported or unsupported, and by which text.
 
-:class:`mars_score.variants.judgements.nli_judge.NliJudge` has all rules of who is judged and what follows.
+:class:`mars_score.variants.judgements.nli_judge.NliJudge` has all rules.
 """

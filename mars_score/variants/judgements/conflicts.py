@@ -1,4 +1,4 @@
-"""Quantities that differ between a sentence and one of a premise that says nearly the same."""
+"""Find quantities that differ between a sentence and a sentence of a premise with nearly the same words."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from mars_score.sentences import sentences
 from mars_score.text import plain_words
 from mars_score.variants.judgements.quantities import Quantity, conflicts, equal, is_said, read_quantities
 
-_BEHIND_DIGIT = re.compile(r"\d[ .,]?\Z")  # "3 .5" is one number that spaces have broken.
-# Share of the words of each sentence, apart from quantities, that the other must have: so both speak of the same.
-MIN_SHARED = 0.6
+_BEHIND_DIGIT = re.compile(r"\d[ .,]?\Z")  # "3 .5" is one number, broken by a space
+MIN_SHARED = 0.6  # share of the words outside quantities that two sentences about the same fact have in common
 
 
 class Conflict(NamedTuple):
     """A quantity that a premise contradicts.
 
     Attributes:
-        words: the quantity, as the sentence has it.
-        premise: the sentence of the premise that has another.
+        words: the quantity as the sentence writes it.
+        premise: the sentence of the premise with another quantity.
     """
 
     words: str
@@ -29,13 +28,13 @@ class Conflict(NamedTuple):
 
 
 def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
-    """Find a quantity in which a sentence differs from a premise whose other words are nearly the same.
+    """Find a quantity in which a sentence differs from a premise with nearly the same other words.
 
-    None is found where any premise has the quantity, in any notation.
+    A quantity that any premise has, in any notation, is no conflict.
 
     Args:
-        sentence: as an NLI model reads it.
-        premises: texts, any of which may contradict the sentence.
+        sentence: a statement of a candidate.
+        premises: texts, each of which may contradict it.
     """
     quantities = read_quantities(sentence)
     if not quantities:
@@ -50,7 +49,6 @@ def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
         return None
     words = _other_words(sentence, quantities)
     for part in (part for premise in premises for part in _parts(premise) if _share_words(words, part.words)):
-        # Or from those left when the values are gone that the sentence has as well.
         left = [other for other in part.quantities if not any(equal(one, other) for one in quantities)]
         for quantity in unsaid:
             if conflicts(quantity, part.quantities) or conflicts(quantity, left):

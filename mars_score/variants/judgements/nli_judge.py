@@ -1,10 +1,10 @@
-"""Who is judged by an NLI model, by what, and what follows: all rules are those of :class:`NliJudge`."""
+"""The rules for NLI models: which rows are judged, by which texts, and with which results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.errors import Notice
 from mars_score.language import ENGLISH, may_be_english
@@ -31,24 +31,24 @@ from mars_score.variants.judgements.statements import (
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls
 
-# Below this token recall a candidate is not judged by the reference: it says something else, which is no
-# contradiction, even where an NLI model takes it for one (research/entailment/measure.md).
+# Lowest token recall of a reference at which the candidate is judged by it. Below, the candidate says something
+# else. That is no contradiction, though NLI models often take it for one (research/entailment/measure.md).
 MIN_RECALL = 0.75
-# Of a summary close to a reference, context and reference are asked: if one is certain, the other must not rule it
-# out, and gives the class contradiction at least this probability.
+# A summary close to a reference has two premises, context and reference. If one contradicts a sentence, the other
+# must give the class contradiction at least this probability.
 MIN_SECOND_OPINION = 0.2
-MIN_ACQUITTAL = 0.5  # A reference that entails a sentence with this probability decides against another one.
+MIN_ACQUITTAL = 0.5  # probability of entailment at which one reference overrules another that contradicts
 
 
 class Question(NamedTuple):
-    """What an NLI model is asked about a row.
+    """Decides by which texts a row is judged.
 
     Attributes:
-        row: prepared.
+        row: the prepared row.
         by_context: whether its sentences are judged by the context.
-        by_reference: whether they are judged by the references.
-        unchecked: why no contradiction can be told; "" if it can.
-        notices: on the row.
+        by_reference: whether its sentences are judged by the references.
+        unchecked: why it is not checked for contradictions; "" if it is.
+        notices: notices about the row.
     """
 
     row: Row
@@ -59,15 +59,16 @@ class Question(NamedTuple):
 
 
 class Conclusion(NamedTuple):
-    """What follows from the judgements on a row.
+    """The results for a row.
 
     Attributes:
-        support: mean probability that the context says a statement, 0 for a contradicted one; None: not known.
-        contradicted_share: of the sentences, as it counts in the score; None: not known.
-        contradicted: verdicts on contradicted sentences.
-        unsupported: sentences of a summary that its context does not say; some are contradicted as well.
-        unchecked: why no contradiction can be told; "" if it can.
-        notices: on the row.
+        support: mean probability that the context entails a statement, with 0 for contradicted ones; None if not
+            judged.
+        contradicted_share: share of contradicted sentences that lowers the score; None if not checked.
+        contradicted: contradicted sentences.
+        unsupported: sentences of a summary that its context does not say; some are contradicted, too.
+        unchecked: why the row was not checked for contradictions; "" if it was.
+        notices: notices about the row.
     """
 
     support: float | None = None
@@ -81,36 +82,35 @@ class Conclusion(NamedTuple):
 class NliJudge:
     """Judges the sentences of candidates by an NLI model.
 
-    A summary is judged by its context, and by its references too if it is close to one. A text is judged by its
-    references if it is close to one. Replies and records are not judged: many replies are good, and a record and a
-    text differ in form too much for an NLI model.
+    A summary is judged by its context, and also by its references if it is close to one. A text is judged by its
+    references if it is close to one. Dialogue and data are not judged: there are many good replies, and structured
+    data differ too much from text for an NLI model.
 
     Args:
-        model: the NLI model, as in the settings.
+        model: the setting ``entailment_model``.
         config: settings of the formula.
     """
 
-    def __init__(self, model: Any, config: PlusConfig) -> None:
+    def __init__(self, model: object, config: PlusConfig) -> None:
         self._config = config
         self.reliability = reliability_of(model)
-        # Without weights for what follows from its judgements, the model is not used.
-        self._is_used = config.support_weight > 0 or config.contradiction_penalty > 0
-        self._knows_english_alone = isinstance(model, str) and model in RELIABILITY
+        self._is_used = config.used_models["entailment_model"]
+        self._reads_english_only = isinstance(model, str) and model in RELIABILITY
 
-    # Who is judged, and by what
+    # Rows and premises
 
     def asks(self, row: Row, recalls: Mapping[tuple[str, str], float]) -> Question:
-        """Decide what is asked about a row.
+        """Decide by which texts a row is judged.
 
         Args:
-            row: prepared.
-            recalls: token recall by candidate and reference.
+            row: the prepared row.
+            recalls: token recall by (candidate, reference).
         """
         known = self.reliability
         if reason := self._why_not(row):
             return Question(row, unchecked=reason)
         is_summary = row.task == "summary"
-        if self._knows_english_alone and not may_be_english(row):
+        if self._reads_english_only and not may_be_english(row):
             return Question(row, unchecked=Unchecked.NOT_ENGLISH, notices=frozenset({Notice.NOT_ENGLISH}))
         by_reference = known.by_reference and any(
             recalls[row.candidate, text] >= MIN_RECALL for text in row.references
@@ -123,7 +123,7 @@ class NliJudge:
         return Question(row, by_context, by_reference, unchecked)
 
     def _why_not(self, row: Row) -> str:
-        """Say why a row is not judged at all; "" if it may be."""
+        """Return the reason why a row is not judged at all; "" if it may be judged."""
         if not row.candidate:
             return Unchecked.BLANK
         if not self._is_used:
@@ -139,10 +139,10 @@ class NliJudge:
     # Judgements
 
     def judge(self, questions: Sequence[Question], calls: ModelCalls) -> dict[Row, list[Judgement]]:
-        """Judge the first statements of candidates, of a summary by its context, of a text by its references.
+        """Judge the first statements of candidates: of summaries by the context, of texts by the references.
 
         Args:
-            questions: of :meth:`asks`.
+            questions: the output of :meth:`asks` for each row.
             calls: the models.
 
         Raises:
@@ -169,7 +169,7 @@ class NliJudge:
     def _by(
         self, rows: Sequence[Row], sources: Sequence[tuple[str, ...]], calls: ModelCalls
     ) -> dict[Row, list[Judgement]]:
-        """Judge the statements of each row by its source: the nearest passage of these texts."""
+        """Judge the statements of each row by its texts."""
         asked = [
             ([one.sentence for one in self._first_sentences(row) if one.kind is Kind.STATEMENT], source)
             for row, source in zip(rows, sources, strict=True)
@@ -179,8 +179,8 @@ class NliJudge:
     def _ask(
         self, asked: Sequence[tuple[Sequence[str], tuple[str, ...]]], calls: ModelCalls
     ) -> list[list[Judgement]]:
-        """Judge sentences by the nearest passage of some texts."""
-        premises = choose_premises(asked, self._config.premise_words, calls)
+        """Judge sentences, each list by the premises from its texts."""
+        premises = choose_premises(asked, self._config.premise_words, calls.encode)
         pairs = [
             list(zip(texts, of_texts, strict=True)) for (texts, _), of_texts in zip(asked, premises, strict=True)
         ]
@@ -191,7 +191,7 @@ class NliJudge:
         return statements_of(row.candidate)[: self._config.max_sentences]
 
     def _ask_other_references(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
-        """Ask the other references about sentences that one contradicts; one that entails a sentence decides."""
+        """Judge contradicted sentences by each reference. One that entails a sentence overrules the others."""
         accused = [
             (row, index)
             for row, of_row in judgements.items()
@@ -214,9 +214,9 @@ class NliJudge:
                 judgements[row][index] = best
 
     def _read_leniently(self, judgements: dict[Row, list[Judgement]], calls: ModelCalls) -> None:
-        """Ask again about contradicted and unsupported sentences, with possible misspellings read as meant.
+        """Judge contradicted and unsupported sentences again without possible misspellings.
 
-        A sentence is then contradicted no more, and supported no less, than in this reading.
+        The output in favour of the sentence counts.
         """
         doubted = [
             (row, number, one, text)
@@ -231,16 +231,16 @@ class NliJudge:
             best = one.entailment.at_best(read[text, one.premise].entailment)
             judgements[row][number] = one._replace(entailment=best)
 
-    # What follows
+    # Results
 
     def conclude(
         self, questions: Sequence[Question], judgements: Mapping[Row, Sequence[Judgement]]
     ) -> dict[Row, Conclusion]:
-        """Say what follows for each row.
+        """Return the results for each row.
 
         Args:
-            questions: of :meth:`asks`.
-            judgements: of :meth:`judge`.
+            questions: the output of :meth:`asks` for each row.
+            judgements: the output of :meth:`judge`.
         """
         sentences = {one: self._checked_for_facts(one) for one in questions}
         asked = [(sentence.text, _sources(one.row)) for one, of_row in sentences.items() for sentence in of_row]
@@ -255,7 +255,7 @@ class NliJudge:
         }
 
     def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
-        """Return the sentences of which numbers and names are looked up: of summaries and texts of records."""
+        """Return the sentences whose numbers and names are looked up, for summaries and data in English."""
         row = question.row
         if row.task not in ("summary", "data") or not row.context or not may_be_english(row):
             return ()
@@ -294,15 +294,15 @@ class NliJudge:
         )
 
     def _halves(self, verdict: Verdict) -> bool:
-        """Tell whether a summary loses half of its score by a verdict; by others it loses its support alone.
+        """Tell whether a verdict may halve the score of a summary. Other verdicts lower its support only.
 
-        People rate summaries with other verdicts as they rate the rest (research/entailment/measure.md).
+        Ratings of summaries with other verdicts do not differ from the rest (research/entailment/measure.md).
         """
         by_reference = verdict.source == "reference" and self.reliability.halves_summaries
         return verdict.probability is None or by_reference
 
     def _contradiction(self, one: Statement, judgement: Judgement | None, question: Question) -> Verdict | None:
-        """Return the verdict on a sentence that is contradicted: by a quantity, or by the NLI model."""
+        """Return the verdict on a sentence with a conflicting quantity, or by the NLI model."""
         if one.kind in (Kind.QUESTION, Kind.REFUSAL):
             return None
         row = question.row
@@ -315,7 +315,7 @@ class NliJudge:
         return self._verdict(judgement, row.task, one.number) if judgement else None
 
     def _verdict(self, judgement: Judgement, task: str, number: int) -> Verdict | None:
-        """Return the verdict on a sentence that is certainly contradicted, by the surer of two premises."""
+        """Return the verdict of the NLI model on a contradicted sentence, by the premise with more probability."""
         asked = {"context" if task == "summary" else "reference": judgement}
         if judgement.by_reference:
             asked["reference"] = judgement.by_reference
@@ -336,7 +336,7 @@ class NliJudge:
     def _unsupported(
         self, judged: Mapping[Statement, Judgement], missing: Mapping[Statement, tuple[str, ...]]
     ) -> tuple[Verdict, ...]:
-        """Return the sentences that the context does not entail, or with facts that it does not have."""
+        """Return the sentences that the context does not entail, or that have facts missing in it."""
         found = {
             one: Verdict(one.sentence, None, "", "context", words, one.number, words)
             for one, words in missing.items()
@@ -353,15 +353,15 @@ class NliJudge:
 
 
 def _sources(row: Row) -> tuple[str, ...]:
-    """Return the texts that have the facts of a row: the context, and the references beside a record."""
+    """Return the texts that facts are looked up in: the context, and for data also the references."""
     return (*passages_of(row.context), *(row.references if row.task == "data" else ()))
 
 
 def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str, str], Judgement]:
-    """Judge each (sentence, premise); what a premise says word for word needs no model."""
+    """Judge each (sentence, premise). A sentence that the premise has word for word needs no model."""
     read = {}
     for sentence, premise in pairs:
-        kept = marks_of(sentence) & marks_of(premise)  # Marks that both have may be content, and stay.
+        kept = marks_of(sentence) & marks_of(premise)  # Marks in both may be content.
         shown = plain(premise, kept)
         read[sentence, premise] = shown, _as_written_in(shown, statement(sentence, kept))
     said = {
@@ -377,5 +377,5 @@ def _read(pairs: Sequence[tuple[str, str]], calls: ModelCalls) -> dict[tuple[str
 
 
 def _as_written_in(premise: str, text: str) -> str:
-    """Return a text with its misspelt words and its quantities as a premise writes them, where it has the same."""
+    """Write misspelt words and quantities of a text as the premise writes the same words and quantities."""
     return in_notation_of(corrected(text, premise), premise)

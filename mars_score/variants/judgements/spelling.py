@@ -1,8 +1,7 @@
-"""Misspellings: a word that is no word or name, but nearly one of the premise, is read as that word.
+"""Correct misspelt words of a hypothesis that are nearly words of the premise. English only.
 
-What a text says must not change, so a word is left where it may be meant: if a dictionary or a list of frequent
-words has it, if it is short or a code, or if it differs from the premise's word as an inflected or derived word
-does. English only.
+What the text says must not change. So a word stays if it may be meant: if a dictionary or a list of frequent words
+has it, if it is short or a code, or if it may be an inflected or derived form of the premise's word.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ from rapidfuzz.distance import OSA, Postfix, Prefix
 
 from mars_score.language import is_english
 
-SHORTEST = 4  # letters of a misspelling: most shorter strings are words, names or codes
+SHORTEST = 4  # fewest letters of a misspelling; most shorter strings are words, names or codes
 LONGEST = 30  # A longer run of letters is no word.
-SHORTEST_SEEN = 5  # letters of a misspelling that people are known to write: it may be a word of another language
-SHORTEST_NAME = 6  # letters of one with a capital: it may be another name
-# People write a misspelling less often than the word, by this power of ten: "aquired" stands for "acquired", but
-# "texting" not for "testing".
+SHORTEST_SEEN = 5  # fewest letters of a misspelling with a known frequency; it may be a word of another language
+SHORTEST_NAME = 6  # fewest letters of a misspelling with a capital; it may be another name
+# A misspelling is rarer than the word by this power of ten: "aquired" may be "acquired", but "texting" is not
+# "testing".
 RARER = 3.0
-KNOWN_NAME = 4.0  # power of ten of the frequency in 1e9 words that the word for a misspelling with a capital has
+KNOWN_NAME = 4.0  # log10 of the frequency in 1e9 words that the word for a misspelling with a capital must have
 
 _PART = r"[^\W\d_]+"
-# Words with their hyphens, not within addresses, paths and codes; a possessive ending stays outside.
+# Words with their hyphens, without a possessive ending, and not within addresses, paths and codes.
 _WORD = re.compile(
     rf"(?<![\w@#/\\.'\u2019-]){_PART}(?:-{_PART})*(?=['\u2019](?:s\b|\W|$)|(?![\w@/\\'\u2019]|[.-]\w))"
 )
 _PARTS = re.compile(_PART)
 _LETTERS = re.compile(r"[a-z]+(?![\w-])")
-# A zero or a one within a word: text recognition takes "o", "l" and "i" for them.
+# A zero or a one within a word: text recognition confuses them with "o", "l" and "i".
 _DIGIT = re.compile(r"(?<![\w-])([A-Za-z]?[a-z]+)([01])([a-z]+)(?![\w-])")
 _LETTERS_OF_DIGITS = {"0": "o", "1": "li"}
 _LOOKS_LIKE = (("rn", "m"), ("m", "rn"), ("vv", "w"), ("cl", "d"))  # to text recognition
-# Ends in which forms and derivations of a word differ, and first letters of prefixes (de-, re-, in-, un-, a-).
+# Endings of forms and derivations of a word, and first letters of prefixes (de-, re-, in-, un-, a-).
 _ENDING = re.compile(r"(?:[srdn]|rs|y|i[sz]e|is[mt]s?|ings?|[aeio])?")
 _PREFIXES = frozenset(("", *"aebcdiru"))
-# Before a word of its own, these may state something else with a hyphen: re-sign, un-ionised, co-op.
+# Prefixes that may change the meaning if a hyphen and a word follow: re-sign, un-ionised, co-op.
 _HYPHENATED = re.compile(
     "a|anti|be|bi|co|counter|de|dis|down|ex|extra|fore|il|im|in|inter|ir|micro|mid|mini|mis|multi|non|off|on|out"
     "|over|post|pre|pro|re|self|semi|sub|super|tele|trans|tri|ultra|un|under|up",
@@ -50,23 +49,23 @@ _HYPHENATED = re.compile(
 )
 
 _CONTRACTED = re.compile(rf"(?=\w{{3}}){_PART}(?:['\u2019]{_PART})?")  # of three letters or more
-# Not taken for misspellings, nor others for them.
+# These are no misspellings, and no misspelling stands for them.
 _NEGATIONS = frozenset(
     {"not", "nor", "none", "never", "cant", "wont", "dont", "isnt", "arent", "wasnt", "werent", "didnt", "doesnt"}
 )
-_LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")  # whose words English texts often have
+_LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")  # languages whose words occur in English texts
 
 Known = Callable[[str], bool]
 Frequency = Callable[[str], float]
 
 
 class _Premise(NamedTuple):
-    """Words of a premise.
+    """The words of a premise.
 
     Attributes:
-        words: by the lower-cased form, as they are written; in lower case if they occur so.
-        pairs: two neighbours, by the two run together.
-        shortened: lower-cased words, by what is left of them without one letter.
+        words: the written form of each lower-cased word, in lower case if it occurs so.
+        pairs: two adjacent words by their concatenation in lower case.
+        shortened: lower-cased words by each string of :func:`shortened`.
     """
 
     words: Mapping[str, str]
@@ -75,12 +74,12 @@ class _Premise(NamedTuple):
 
 
 class Lexicon(NamedTuple):
-    """What is known of English words.
+    """Functions that look up English words, in lower case.
 
     Attributes:
-        is_word: tells whether a lower-cased string is a word of a dictionary.
-        frequency: returns the power of ten of a string's frequency in 1e9 words; 0.0: it does not occur.
-        is_foreign: tells whether a lower-cased string is a frequent word of another language.
+        is_word: tells whether a dictionary has a string.
+        frequency: returns log10 of the frequency in 1e9 words; 0.0 for an unknown string.
+        is_foreign: tells whether a string is a frequent word of another language.
     """
 
     is_word: Known
@@ -89,7 +88,7 @@ class Lexicon(NamedTuple):
 
 
 def lexicon() -> Lexicon:
-    """Return the dictionary of simplemma and the frequencies of wordfreq; they are loaded when first used."""
+    """Return the dictionary of simplemma and the frequencies of wordfreq, which load when first used."""
     return Lexicon(_is_word, _frequency, _is_foreign)
 
 
@@ -118,10 +117,10 @@ def _shares(language: str, wordlist: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=4096)
 def corrected(hypothesis: str, premise: str) -> str:
-    """Return a hypothesis with its misspellings of words of the premise replaced by these words.
+    """Replace misspellings of the premise's words in a hypothesis.
 
-    A misspelling is at an edit distance of one (a letter left out, put in or exchanged, or two swapped), is two
-    words run together or one split, has a hyphen within, or is a mistake of text recognition.
+    A misspelling has an edit distance of one (a letter omitted, added or substituted, or two swapped), joins two
+    words, splits a word, adds a hyphen, or is an error of text recognition.
     """
     known = lexicon()
     read = _read(premise)
@@ -140,10 +139,10 @@ def corrected(hypothesis: str, premise: str) -> str:
 
 
 def leniently_corrected(hypothesis: str, premise: str) -> str:
-    """Return a hypothesis in which every word that may be misspelt is the word of the premise that may be meant.
+    """Replace each word of a hypothesis that may be a misspelling of a word of the premise.
 
-    Here it may also be a word or a name itself, if a letter was left out, doubled, put in or swapped. So the
-    reading can say something else than the hypothesis; a verdict that it does not share is not certain.
+    It may be a word or a name itself, if a letter was omitted, doubled, added or swapped. So the result may say
+    something else. A verdict is certain only if it holds for both.
     """
     known, words = lexicon(), {word.lower(): word for word in _CONTRACTED.findall(premise)}
 
@@ -159,9 +158,10 @@ def leniently_corrected(hypothesis: str, premise: str) -> str:
 
 
 def _may_be_slip(word: str, meant: str, known: Lexicon) -> bool:
-    """Tell whether a string may stand for a word; a word itself may not be a form of it, as "opens" of "open".
+    """Tell whether a string may be a misspelling of a word.
 
-    Nor has such a word one letter exchanged, as "hired" and "fired" have: that is a wrong word most often.
+    If the string is a word itself, it must not be a form of that word ("opens" and "open") or differ in one letter
+    ("hired" and "fired"), as it is then mostly a wrong word.
     """
     if not known.is_word(word):
         return True
@@ -176,7 +176,7 @@ def _read(premise: str) -> _Premise:
     found = [part for word in _WORD.finditer(premise) for part in _PARTS.finditer(premise, *word.span())]
     for match in found:
         lower = match[0].lower()
-        if words.get(lower, "A") != lower:  # The lower-case form, if there is one.
+        if words.get(lower, "A") != lower:  # Prefer the form in lower case.
             words[lower] = match[0]
     for first, second in pairwise(found):
         if premise[first.end() : second.start()] == " ":
@@ -185,7 +185,7 @@ def _read(premise: str) -> _Premise:
 
 
 def by_shortened(words: Iterable[str]) -> dict[str, list[str]]:
-    """Return words by each string of :func:`shortened`."""
+    """Index words by each string of :func:`shortened`."""
     found = defaultdict(list)
     for word in words:
         for left in shortened(word):
@@ -194,7 +194,7 @@ def by_shortened(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def shortened(word: str) -> Iterator[str]:
-    """Return a word and what is left without one letter; strings at an edit distance of one share one of these."""
+    """Yield a word, and the word without each letter. Strings at an edit distance of one share one of these."""
     if SHORTEST - 1 <= len(word) <= LONGEST:
         yield word
         yield from {word[:place] + word[place + 1 :] for place in range(len(word))}
@@ -214,7 +214,7 @@ def _corrected_word(word: str, premise: _Premise, known: Lexicon) -> str:
 
 
 def _nearest(word: str, premise: _Premise, known: Lexicon) -> str | None:
-    """Return the word or the two words of the premise that a misspelling stands for, as they are to be written."""
+    """Return the word or the two words of the premise that a misspelling stands for, with its capital."""
     lower = word.lower()
     is_lower = word == lower
     if len(word) < SHORTEST or lower in premise.words or not word.isascii() or word[1:] != lower[1:]:
@@ -230,7 +230,7 @@ def _nearest(word: str, premise: _Premise, known: Lexicon) -> str | None:
 
 
 def _is_misspelt(word: str, meant: str, is_lower: bool, known: Lexicon) -> bool:
-    """Tell whether a string, lower-cased, that no dictionary has, can only be a misspelling of a word."""
+    """Tell whether a lower-cased string that is in no dictionary can only be a misspelling of a word."""
     if not known.is_word(meant) or _is_derived(word, meant) or known.is_foreign(word):
         return False
     frequency, of_meant = known.frequency(word), known.frequency(meant)
@@ -242,7 +242,7 @@ def _is_misspelt(word: str, meant: str, is_lower: bool, known: Lexicon) -> bool:
 
 
 def _is_derived(word: str, meant: str) -> bool:
-    """Tell whether a string may be a form or a derivation of the word that it is nearly, by its end or prefix."""
+    """Tell whether a string may be a form or a derivation of a similar word, by its ending or prefix."""
     same = Prefix.similarity(word, meant)
     end, meant_end = word[same:], meant[same:]
     if end and word[same - 1 : same] == end[0] and end[1:] == meant_end:  # A doubled letter is a slip.
@@ -254,7 +254,7 @@ def _is_derived(word: str, meant: str) -> bool:
 
 
 def _joined(text: str, premise: _Premise, known: Lexicon) -> str:
-    """Join two pieces of a word of the premise, in lower case, of which one is no word by itself."""
+    """Join two pieces of a lower-case word of the premise if one of them is no word."""
     pieces: list[str] = []
     for second in text.split(" "):
         first = pieces[-1] if pieces else ""

@@ -1,7 +1,7 @@
-"""What a sentence states: the form in which an NLI model reads it and its premise.
+"""Reduce sentences and premises to what they state, as an NLI model reads them.
 
-Markup, and marks and phrases that state nothing, are left out where they cannot be content. A mark that both texts
-have, such as an emoji in each, may be what the sentence is about, and stays in both.
+Markup goes, and so do marks and phrases that cannot be content. A mark that both texts have, such as an emoji, may
+be what the sentence is about, and stays in both.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _SIGNS = str.maketrans(
         "\ufffd": None,
     }
 )
-_BYTES = re.compile(r"(?:\\x[89a-fA-F][0-9a-fA-F])+")  # as Python prints them: caf\xc3\xa9, 10\xb0
+_BYTES = re.compile(r"(?:\\x[89a-fA-F][0-9a-fA-F])+")  # as Python prints bytes: caf\xc3\xa9, 10\xb0
 
-# Marks, each where it cannot be content. A citation stands at the end of a clause, and "is [5]", "in [0, 1]" are
-# none. An address or an emoji stands before or behind a sentence.
+# Marks, where they cannot be content. Citations are at the end of a clause; "is [5]" and "in [0, 1]" are not
+# citations. Addresses and emoji are before or after a sentence.
 _CLAUSE_END = r"(?=\s*(?:[.,;:!?)]|$))"
 _BEFORE_CONTENT = (
     r"(?<!\b(?:is|are|was|were|be|in|of|to|at|by|from|for|with|and|or|than|equals?|returns?|=|<|>|:)\s)"
@@ -59,7 +59,7 @@ _PLACES = (
 _RAISED = r"[\u00b9\u00b2\u00b3\u2070-\u2079\u2020\u2021]+"
 _LINK = r"(?:https?://|www\.)"
 _PICTURE = r"[\p{Extended_Pictographic}--[\u00a9\u00ae\u2122\u2139]]"
-# Emoji that say something by themselves: arrows, checks, crosses, thumbs, medals, stars, clocks, signs, flags.
+# Emoji with a meaning of their own: arrows, checks, crosses, thumbs, medals, stars, clocks, signs, flags.
 _TELLING = (
     r"\u2190-\u21ff\u2705\u2611\u2714-\u2718\u274c-\u274e\u27a1\u2b05-\u2b07\u2b50\u26d4\U0001f44d\U0001f44e"
     r"\U0001f947-\U0001f949\U0001f31f\U0001f336\U0001f550-\U0001f567\U0001f6ab\U0001f1e6-\U0001f1ff"
@@ -69,10 +69,10 @@ _FORMATS = r"b|i|em|strong|u|p|span|div|font|mark|small|a|li|ul|ol|h[1-6]|code|p
 
 
 class _Mark(NamedTuple):
-    """A kind of mark: what shows that a text has it, and what of it cannot be content."""
+    """A kind of mark."""
 
-    shows: Any
-    removable: Any
+    shows: regex.Pattern[str]  # is found in a text with such a mark
+    removable: regex.Pattern[str]  # the mark where it cannot be content
 
 
 def _mark(shows: str, *removable: str) -> _Mark:
@@ -91,7 +91,7 @@ _MARKS = {
         rf"(?-i:\s?[\[(](?:(?:see|cf\.|e\.g\.,?) )?{_AUTHORS}(?:; {_AUTHORS}){{0,4}}[\])]){_CLAUSE_END}",
     ),
     "place": _mark(r"\(\s?(?:see )?pp?\. ?\d", rf"\s?[\[(](?:{_PLACES})[\])]{_CLAUSE_END}"),
-    # Not behind a short word, which may be a unit or a symbol: "40 km\u00b2."
+    # not after a short word, which may be a unit or a symbol: "40 km\u00b2."
     "raised": _mark(
         _RAISED, rf"(?<=[.,;:!?\"'])\s?{_RAISED}", rf"(?<=\p{{L}}{{4}})\s?{_RAISED}(?=\s*(?:[.,;:!?]|$))"
     ),
@@ -102,7 +102,7 @@ _MARKS = {
     "emoticon": _mark(
         r"[:;=][-o']?[)(DPp/\\|]|<3",
         r"(?<=\s)(?:[:;=][-o']?[)(DPp/\\|]{1,9}|\^_?\^)(?=\s*$|[.!?]\s*$)",
-        r"(?<=[.!?]\s)(?:[xX]D{1,9}|<3{1,9})(?=\s*$)",  # else a name, or a number with its bound
+        r"(?<=[.!?]\s)(?:[xX]D{1,9}|<3{1,9})(?=\s*$)",  # elsewhere a name, or a number with its bound
     ),
     "tag": _mark(
         rf"<(?!/?(?:{_FORMATS}|br|hr|img)\b)[a-zA-Z]",
@@ -112,7 +112,7 @@ _MARKS = {
         r"<!--[^<>]{0,1000}-->",
     ),
 }
-# Of a list or a table; "- 5 degrees" may be a number, and "1." or "b)" an answer.
+# Marks of lists and tables. "- 5 degrees" may be a number, and "1." or "b)" an answer.
 _LINE_MARK = re.compile(r"\A\s*(?:[-+](?!\s*\d)|[*>\u2022\u00b7\u25aa\u25cf\u25e6\u2023]|#{1,6}|\|)\s+")
 _LINE_END = re.compile(r"\s\|\s*$")
 _LABEL = re.compile(
@@ -132,7 +132,7 @@ _COURTESY = (
     r"|(?:here|below)(?:'s| is| are) (?:a|an|the|my|your)(?: [a-z]{1,15}){0,2} (?:summary|answer|reply|response)"
     rf"(?: of the {_TEXT})?"
 )
-# What a speaker says before a statement. A mark follows, so that "So little rain fell" stays.
+# Phrases before a statement. A punctuation mark must follow, so that "So little rain fell" stays.
 _LEAD = re.compile(
     r"(?:yes|yeah|yep|sure|certainly|of course|absolutely|ok|okay|well|so|oh|ah|hi|hello|hey|right|indeed"
     r"|actually|basically|essentially|overall|in short|in brief|briefly|in summary|in sum|in conclusion|in essence"
@@ -143,14 +143,14 @@ _LEAD = re.compile(
     rf"|(?:and|but) |(?:please )?note that |(?:the|this) {_TEXT} (?:says|states|mentions|explains) that ",
     re.IGNORECASE,
 )
-# Whole sentences to the listener.
+# Sentences addressed to the reader.
 _CHATTER = re.compile(
     rf"{_COURTESY}|(?:please )?let me know(?: if (?:you|that|this)\b[^.!?]{{0,80}})?"
     r"|(?:please )?(?:feel free to|do not hesitate to) (?:ask|reach out|contact (?:me|us))(?: (?:me|us))?"
     r"(?: if (?:you|there)\b[^.!?]{0,80}| (?:any|more|further|other)\b[^.!?,]{0,40})?",
     re.IGNORECASE,
 )
-# Sentences about the text: that it does not tell something, or that the writer cannot answer.
+# Sentences that say that the text lacks something, or that the writer cannot answer.
 _LACKS = r"(?:do(?:es)? not|did not|don't|doesn't|didn't|never|contains? no|gives? no|ha(?:s|ve) no|provides? no)"
 _TELL = (
     r"(?:mention|say|state|specif|provide|contain|include|give|discuss|address|indicate|tell|explain|cover|answer"
@@ -176,13 +176,10 @@ _SPACE_BEFORE = re.compile(r"(?<=\S) {1,3}(?=[.,;:!?]{1,3}(?: |$))")
 _STAR_WITHIN = re.compile(r"(?<=[^\W_])\*{1,3}(?=[^\W_])")
 _DUNDER = re.compile(r"__+")
 _MARKDOWN = re.compile(r"[*_`\[\\]")
-READ = 10_000  # characters of a sentence or passage
-_FRAGMENT_WORDS = 6  # Longer ones without a verb, such as headlines, are judged.
-_MOST_MARKS = 300  # A text with more marks of Markdown is a loop, or no Markdown.
-
-
-# What stays in a sentence of a candidate until its premise is known.
-UNTIL_READ = frozenset(_MARKS) - {"tag"}
+READ = 10_000  # most characters of a text, more than an NLI model reads
+_FRAGMENT_WORDS = 6  # Longer texts without a verb, such as headlines, are judged.
+_MOST_MARKS = 300  # A text with more marks of Markdown is a loop or no Markdown.
+UNTIL_READ = frozenset(_MARKS) - {"tag"}  # marks that stay in a sentence until its premise is known
 
 
 def marks_of(text: str) -> frozenset[str]:
@@ -196,10 +193,10 @@ def plain(text: str, kept: frozenset[str] = frozenset()) -> str:
 
     Args:
         text: a sentence, a line or a passage.
-        kept: kinds of marks that stay: see :func:`marks_of`.
+        kept: kinds of marks that stay, of :func:`marks_of`.
 
     Returns:
-        Of a longer text the first :data:`READ` characters, which are more than an NLI model reads.
+        The text, at most its first :data:`READ` characters.
     """
     text = join_broken_words(text[:READ], lexicon().is_word)
     text = without_special_tokens(_BYTES.sub(_decoded, text).translate(_SHAPES))
@@ -211,13 +208,13 @@ def plain(text: str, kept: frozenset[str] = frozenset()) -> str:
 
 
 def _decoded(escaped: re.Match[str]) -> str:
-    """Decode escaped bytes as UTF-8; a single one is the number of a character, as in Latin-1."""
+    """Decode escaped bytes as UTF-8, or a single one as Latin-1."""
     data = bytes.fromhex(escaped[0].replace("\\x", ""))
     return data.decode("latin-1") if len(data) == 1 else data.decode(errors="ignore")
 
 
 def _without_markdown(text: str) -> str:
-    """Return the text of inline Markdown: emphasis, code, links, images and entities."""
+    """Return the text of inline Markdown without its markup."""
     if not 0 < len(_MARKDOWN.findall(text)) <= _MOST_MARKS:
         return html.unescape(text)
     text = _DUNDER.sub(lambda match: "\\_" * len(match[0]), text)
@@ -235,16 +232,17 @@ def _markdown() -> Any:
 
 @lru_cache(maxsize=4096)
 def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
-    """Return what a sentence states: plain, without the marks of lists, labels, and words to the listener.
-
-    It ends with one full stop, or with a question mark. "" where nothing is left.
+    """Return what a sentence states, without markup, list marks, labels and phrases to the reader.
 
     Args:
-        sentence: of a candidate.
-        kept: kinds of marks that stay: see :func:`marks_of`.
+        sentence: a sentence of a candidate.
+        kept: kinds of marks that stay, of :func:`marks_of`.
+
+    Returns:
+        The text with one full stop or question mark at its end; "" if nothing is left.
     """
     text = plain(_LINE_END.sub("", _LINE_MARK.sub("", sentence, count=1)), kept)
-    for _ in range(4):  # "So, in short, ..."; a loop of such words is not followed to its end
+    for _ in range(4):  # "So, in short, ...", but not a long loop of such words
         if _CHATTER.fullmatch(_END.sub("", text)):
             return ""
         rest = text
@@ -264,21 +262,10 @@ def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
     return f"{text[:1].upper()}{text[1:]}." if plain_words(text) else ""
 
 
-def is_question(text: str) -> bool:
-    """Tell whether a statement, or a sentence, is a question."""
-    return bool(_QUESTION.search(text))
-
-
-def is_refusal(text: str) -> bool:
-    """Tell whether a statement says of the text that it does not tell something, or declines to answer."""
-    return bool(_REFUSAL.match(text))
-
-
 def states(premise: str, sentence: str) -> bool:
     """Tell whether a premise has a sentence word for word.
 
-    Equal are texts up to case, white space, the shape of quotation marks, and the last full stop; markup is left
-    out of the premise as it is out of the sentences of a candidate.
+    Case, white space, the shape of quotation marks, a final full stop and markup do not matter.
     """
     return _same(sentence) in _said(premise)
 
@@ -297,22 +284,22 @@ def _same(text: str) -> str:
 
 
 class Kind(Enum):
-    """What a sentence is; only a statement can be supported or contradicted by an NLI model."""
+    """Kinds of sentences. An NLI model judges only statements."""
 
     STATEMENT = "statement"
     QUESTION = "question"
-    REFUSAL = "refusal"  # says of the text that it does not tell something, or declines to answer
+    REFUSAL = "refusal"  # says that the text lacks something, or declines to answer
     FRAGMENT = "fragment"  # has no verb, such as a short answer
 
 
 class Statement(NamedTuple):
-    """A sentence of a candidate that is more than a word to the listener.
+    """A sentence of a candidate that states or asks something.
 
     Attributes:
-        number: of the sentence among all of the candidate, from 1.
-        sentence: as the candidate has it, without markup.
-        text: what it states; see :func:`statement`.
-        kind: what it is.
+        number: number of the sentence in the candidate, from 1.
+        sentence: the sentence as it is written, without markup.
+        text: the output of :func:`statement`.
+        kind: its kind.
     """
 
     number: int
@@ -323,9 +310,9 @@ class Statement(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def statements_of(candidate: str) -> tuple[Statement, ...]:
-    """Return the sentences of a candidate that state or ask something, in order.
+    """Return the sentences of a candidate that state or ask something.
 
-    One word beside longer sentences ("Thanks!") states nothing.
+    A single word beside longer sentences ("Thanks!") states nothing.
     """
     parts = [part for line in candidate.splitlines() for part in sentences(_plain_line(line))]
     texts = list(map(statement, parts))
@@ -343,15 +330,15 @@ def _plain_line(line: str) -> str:
 
 
 def _kind(text: str) -> Kind:
-    if is_question(text):
+    if _QUESTION.search(text):
         return Kind.QUESTION
-    if is_refusal(text):
+    if _REFUSAL.match(text):
         return Kind.REFUSAL
     return Kind.FRAGMENT if is_fragment(text) else Kind.STATEMENT
 
 
 def is_fragment(text: str) -> bool:
-    """Tell whether a short statement has no verb, by spaCy's pipeline for English; without one none has."""
+    """Tell whether a short statement has no verb. Without spaCy's pipeline for English the answer is no."""
     if len(plain_words(text)) > _FRAGMENT_WORDS:
         return False
     try:
