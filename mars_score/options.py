@@ -1,4 +1,4 @@
-"""Fields of configurations, with help text and range, which pydantic checks, and one-line errors for them."""
+"""Define settings as fields of pydantic dataclasses, with help text and range, and check them."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,9 +6,14 @@ from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from numbers import Real
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Config = TypeVar("Config", bound="DataclassInstance")
 
 # Universal part-of-speech tags (https://universaldependencies.org/u/pos/) with spaCy's SPACE left out.
 POS_TAGS = [
@@ -16,33 +21,39 @@ POS_TAGS = [
     *("NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 ]
 
-# Endings of files that hold rows, no plain texts.
-_TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".gz")
+_TABLES = (
+    ".json",
+    ".jsonl",
+    ".csv",
+    ".tsv",
+    ".parquet",
+    ".gz",
+)  # suffixes of files that hold rows, not plain texts
 
-Needs = tuple[tuple[str, ...], ...]  # names of settings; of each tuple one must not be off
+Needs = tuple[tuple[str, ...], ...]  # names of settings; one of each tuple must not be off
 
 
 def option(
-    default: Any,
+    default: object,
     text: str,
     low: float | None = None,
     high: float | None = None,
     *,
-    needs: Sequence[str | Sequence[str]] = (),
+    needs: Sequence[str | tuple[str, ...]] = (),
     **more: Any,
 ) -> Any:
     """Make a field of a pydantic dataclass.
 
     Args:
-        default: its value unless it is given.
-        text: its help text.
-        low: the lowest number.
-        high: the highest number.
-        needs: names of settings that must not be off (0, None, False or "none"), else it has no effect; of several
-            names in a tuple, one setting is enough.
+        default: default value.
+        text: help text.
+        low: lowest number.
+        high: highest number.
+        needs: names of settings without which this one has no effect: they must not be 0, None, False or "none".
+            One setting of a tuple is enough.
         more: arguments of ``pydantic.Field``, such as ``gt`` for an open lower end.
     """
-    extra: Any = {"needs": needs}
+    extra: Any = {"needs": tuple((one,) if isinstance(one, str) else one for one in needs)}
     return Field(default, description=text, ge=low, le=high, json_schema_extra=extra, **more)
 
 
@@ -52,14 +63,14 @@ class Option:
 
     name: str
     text: str  # help text
-    default: Any  # dataclasses.MISSING without a default
+    default: object  # dataclasses.MISSING without a default
     kind: Any  # type apart from None, such as int or Mapping; str for literals
-    choices: tuple[str, ...]  # literals
+    choices: tuple[str, ...]  # values of a literal
     needs: Needs
 
 
 def options_of(config: Any) -> Iterator[Option]:
-    """Yield the settings of a pydantic dataclass in order, without its nested configurations."""
+    """Yield the settings of a pydantic dataclass in order, without nested dataclasses."""
     hints = get_type_hints(config)
     for field in fields(config):
         info = config.__pydantic_fields__[field.name]
@@ -71,34 +82,34 @@ def options_of(config: Any) -> Iterator[Option]:
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         default = MISSING if info.is_required() else info.get_default(call_default_factory=True)
         kind = str if choices else get_origin(kind) or kind
-        needed = info.json_schema_extra["needs"]
-        needs = tuple((name,) if isinstance(name, str) else tuple(name) for name in needed)
-        yield Option(field.name, info.description, default, kind, choices, needs)
+        yield Option(field.name, info.description, default, kind, choices, info.json_schema_extra["needs"])
 
 
-def make_config(config: Any, values: Mapping[str, Any]) -> Any:
-    """Make a pydantic dataclass from the ``values`` that it has fields for. NumPy's numbers become Python's.
+def make_config(config: type[Config], values: Mapping[str, object]) -> Config:
+    """Make a pydantic dataclass from those ``values`` that are its fields.
+
+    NumPy numbers become Python numbers.
 
     Raises:
-        ValueError: a value has a wrong type or is out of range; the message is one line.
+        ValueError: a value has a wrong type or is out of range. The message is one line.
     """
     arguments = {
         name: value.item() if isinstance(value, Real) and hasattr(value, "item") else value
         for name, value in values.items()
-        if name in config.__dataclass_fields__
+        if name in {field.name for field in fields(config)}
     }
     try:
         return config(**arguments)
     except ValidationError as error:
         fault = error.errors()[0]
         message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ").replace("should", "must")
-        if not fault["loc"]:  # Two settings do not go together.
+        if not fault["loc"]:  # an error of __post_init__
             raise ValueError(message) from None
         raise ValueError(f"{fault['loc'][0]} {message}, got {fault['input']!r:.200}") from None
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> TypeError:
-    """Make the error for an unknown name, which suggests a known one or says where these are listed."""
+    """Make the error for an unknown name, with a similar known name or the place where all are listed."""
     if name == "trust_remote_code":
         return TypeError(f"{name} is no {kind}: code that comes with a model never runs here; leave it out")
     if close := get_close_matches(str(name).lower(), known, n=1):
@@ -113,7 +124,7 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> TypeError:
 # Types of fields that pydantic lacks
 
 
-def _tag_weights(weights: Any) -> dict[str, float]:
+def _tag_weights(weights: object) -> dict[str, float]:
     if not isinstance(weights, Mapping):
         raise ValueError('must be a mapping such as {"ADJ": 4}')
     for tag, weight in weights.items():
@@ -124,7 +135,7 @@ def _tag_weights(weights: Any) -> dict[str, float]:
     return {tag: float(weight) for tag, weight in weights.items()}
 
 
-def _texts(texts: Any) -> tuple[str, ...] | None:
+def _texts(texts: object) -> tuple[str, ...] | None:
     """Return texts, or the lines of a file that are not blank."""
     if texts is None:
         return None
@@ -146,12 +157,12 @@ def _texts(texts: Any) -> tuple[str, ...] | None:
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
-    r"""Return the lines of a UTF-8 file, split at \n alone, without outer white space and blank lines."""
+    r"""Return the stripped lines of a UTF-8 file that are not blank; only \n ends a line."""
     with open(path, encoding="utf-8-sig", newline="\n") as file:
         return [line.strip() for line in file if line.strip()]
 
 
-def _path(path: Any) -> str | None:
+def _path(path: object) -> str | None:
     if path is None:
         return None
     if isinstance(path, (str, os.PathLike)) and os.fspath(path):
@@ -159,13 +170,13 @@ def _path(path: Any) -> str | None:
     raise ValueError("must be a folder")
 
 
-def _encoder(model: Any) -> Any:
+def _encoder(model: object) -> object:
     if model is None or isinstance(model, (str, os.PathLike)) or hasattr(model, "encode"):
         return model
     raise ValueError("must be a name, a folder or a SentenceTransformer")
 
 
-def _model_pair(model: Any) -> Any:
+def _model_pair(model: object) -> object:
     if model is None or isinstance(model, (str, os.PathLike)) or (isinstance(model, tuple) and len(model) == 2):
         return model
     raise ValueError("must be a name, a folder or a pair (model, tokenizer)")

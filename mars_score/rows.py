@@ -66,9 +66,10 @@ class Row(_Prompted):
     question: str = ""
 
     @classmethod
-    def from_values(cls, values: Iterable[object]) -> "Row":
+    def from_values(cls, values: Iterable[Any]) -> "Row":
         """Make a row from its field values in order. JSON stores its tuples as lists."""
-        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
+        read: list[Any] = [tuple(value) if isinstance(value, list) else value for value in values]
+        return cls(*read)
 
 
 class LogProbability(NamedTuple):

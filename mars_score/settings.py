@@ -1,4 +1,4 @@
-"""The settings that scores depend on, made from preset, variant and arguments."""
+"""The settings that scores depend on, resolved from preset, variant and arguments."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CONFIGS: dict[str, type[PaperConfig | PlusConfig]] = {
     "plus": PlusConfig,
     "fast": PlusConfig,
 }
-# Defaults of a variant that differ from those of the settings.
-CHANGES: dict[str, dict[str, Any]] = {
+# Defaults of a variant that differ from those of the fields.
+CHANGES: dict[str, dict[str, object]] = {
     "paper": {},
     "plus": {"dtype": "auto"},
     "fast": {"dtype": "auto", "likelihood_weight": 0.0},
@@ -60,12 +60,12 @@ class Settings:
 
     @property
     def used_models(self) -> tuple[str, ...]:
-        """Return the names of the models that scores depend on."""
+        """Return the settings of the models that scores depend on."""
         used = self.config.used_models
         return tuple(name for name in used if used[name] and getattr(self.models, name) is not None)
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Yield all settings as flat (name, value) pairs."""
+        """Yield all settings as (name, value) pairs."""
         for values in (self, self.models, self.config):
             for field in fields(values):
                 if field.name not in ("models", "config"):
@@ -88,15 +88,15 @@ def resolve_settings(
     trained: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Settings:
-    """Make settings from a preset (models), a variant (formula and constants) and single settings.
+    """Resolve the settings. Overrides come before those of a learned head, then preset and variant.
 
     Args:
-        preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment variable ``MARS_PRESET``, else
-            that of the variant in :data:`mars_score.presets.DEFAULT_PRESETS`.
-        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"plus"``. The environment variable ``MARS_DTYPE``
-            is the default of ``dtype`` for all three.
-        trained: settings that a learned head was trained with; they replace those of preset and variant.
-        overrides: any of :data:`SETTING_NAMES`; they replace all others.
+        preset: the models, by a name of :data:`mars_score.presets.PRESETS`; None: the environment variable
+            ``MARS_PRESET``, or :data:`mars_score.presets.DEFAULT_PRESETS`.
+        variant: formula and constants: ``"paper"``, ``"plus"`` (None) or ``"fast"``. The environment variable
+            ``MARS_DTYPE`` sets the default of ``dtype`` for all three.
+        trained: settings that a learned head was trained with.
+        overrides: single settings, by names of :data:`SETTING_NAMES`.
 
     Raises:
         ValueError: an unknown preset or variant, a value out of range, or a setting without effect.
@@ -113,7 +113,12 @@ def resolve_settings(
     preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESETS[variant]
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    defaults = {**PRESETS[preset], **CHANGES[variant], **trained}
+    defaults = {
+        **dict(Settings(config=CONFIGS[variant]()).items()),
+        **PRESETS[preset],
+        **CHANGES[variant],
+        **trained,
+    }
     if dtype := os.environ.get("MARS_DTYPE"):
         if dtype not in get_args(NumberType):
             known = ", ".join(get_args(NumberType))
@@ -122,20 +127,19 @@ def resolve_settings(
     values = {**defaults, **overrides, "variant": variant}
     config = make_config(CONFIGS[variant], values)
     models = make_config(ModelSettings, values)
-    settings: Settings = make_config(Settings, {**values, "models": models, "config": config})
-    defaults = {**dict(Settings(config=CONFIGS[variant]()).items()), **defaults}
+    settings = make_config(Settings, {**values, "models": models, "config": config})
     _refuse_without_effect(settings, {name: defaults.get(name) for name in overrides})
-    if models.entailment_model is None and config.used_models["entailment_model"]:
+    if models.entailment_model is None and isinstance(config, PlusConfig):
         settings = replace(settings, config=replace(config, support_weight=0.0, contradiction_penalty=0.0))
     return settings
 
 
-def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> None:
-    """Raise ValueError for a setting of another variant, or one that other settings leave without effect.
+def _refuse_without_effect(settings: Settings, defaults: Mapping[str, object]) -> None:
+    """Raise ValueError for a setting that belongs to another variant, or that others leave without effect.
 
     Args:
         settings: all settings.
-        defaults: of the settings to check.
+        defaults: default values of the settings to check.
     """
     values = dict(settings.items())
     groups = (settings, settings.models, settings.config)
@@ -161,8 +165,8 @@ def _refuse_without_effect(settings: Settings, defaults: Mapping[str, Any]) -> N
             )
 
 
-def _causes_of_no_effect(name: str, values: Mapping[str, Any], needs: Mapping[str, Needs]) -> list[str]:
-    """Return the settings whose values leave a setting without effect; none if it has an effect."""
+def _causes_of_no_effect(name: str, values: Mapping[str, object], needs: Mapping[str, Needs]) -> list[str]:
+    """Return the settings whose values leave a setting without effect, if any."""
     for group in needs[name]:
         causes = [
             [other] if values[other] in (0, None, "none") else _causes_of_no_effect(other, values, needs)
