@@ -1,4 +1,4 @@
-"""Explanations of scores by matching words, nearest texts and verdicts, as plain data, text and escaped HTML."""
+"""Explain scores by matching words, most similar texts and verdicts, as plain data, text and escaped HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mars_score.models.encoder import Encoding
 
 CSS = Path(__file__).with_name("explanation.css")
-# A single hue from light to dark, as every kind of colour vision tells its shades apart.
+# A single hue from light to dark: people with any kind of colour vision can tell its shades apart.
 LEGEND = (
     '<p class="mars-legend">Words by their match with a word of the candidate: '
     + "".join(
@@ -31,8 +31,7 @@ LEGEND = (
     )
     + " The partner is shown when a word is pointed at or focused.</p>"
 )
-# In scripts without spaces each letter is a word.
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")  # Each letter counts as a word.
 _KINDS = {"context": "nearest sentence of the context", "sample": "nearest sample"}  # kinds of matches in HTML
 
 
@@ -42,10 +41,9 @@ class Word:
 
     Attributes:
         text: the word as written.
-        start: index of its first character.
-        similarity: mean over its tokens of their largest cosine with a token of the candidate; None for a word
-            without a token.
-        share: its share of the text's tokens; the text's token recall is the sum of share times similarity.
+        start: index of its first character in the text.
+        similarity: mean over its tokens of the largest cosine with a token of the candidate; None without tokens.
+        share: its share of the text's tokens. The sum of share times similarity is the text's token recall.
         partner: the word of the candidate that its best token matches, or "".
     """
 
@@ -61,10 +59,10 @@ class Match:
     """A text that the candidate was compared with.
 
     Attributes:
-        kind: ``"reference"``, ``"masked 20%"`` and the like, ``"sample"``, or ``"context"`` for a sentence of it.
+        kind: ``"reference"``, ``"masked 20%"`` (an infill), ``"sample"``, or ``"context"`` (a sentence of it).
         text: the text.
-        similarity: the value in the score; for a sentence of the context, the cosine.
-        words: words of the text; empty without token recall.
+        similarity: token recall or cosine, as in the score; for a sentence of the context the cosine.
+        words: words of the text; empty if the score does not compare tokens.
     """
 
     kind: str
@@ -75,13 +73,13 @@ class Match:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The reasons of a candidate's score; a blank candidate has neither terms nor matches.
+    """The reasons of a candidate's score. A blank candidate has neither terms nor matches.
 
     Attributes:
-        row: as it was scored.
-        score: with terms, aspects and verdicts.
-        matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
-            sentence of the context.
+        row: the row as it was scored.
+        score: its score with terms, aspects and verdicts.
+        matches: each reference, with its most similar infill if that is more similar; the most similar sample; the
+            most similar sentence of the context.
     """
 
     row: Row
@@ -90,17 +88,17 @@ class Explanation:
 
     @property
     def candidate(self) -> str:
-        """Return the candidate."""
+        """Return the text of the candidate."""
         return self.row.candidate
 
     @property
     def points(self) -> dict[str, float]:
-        """Return the points of each term, whose sum is the score."""
+        """Return weight times value of each term. Their sum is the score."""
         return {term.name: term.weight * term.value for term in self.score.terms}
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return what was found in the sentences of the candidate."""
+        """Return the contradicted and unsupported sentences of the candidate."""
         return findings_of(self.row, self.score)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +113,7 @@ class Explanation:
         }
 
     def lines(self) -> list[str]:
-        """Return a line for each term whose value is not 0, and a line of the aspects."""
+        """Return a line for each term with a value other than 0, and a line for the aspects."""
         products = [
             f"{term.name}: {term.weight:.3f} x {term.value:.3f} = {term.weight * term.value:.3f}"
             for term in self.score.terms
@@ -148,7 +146,7 @@ def _matched(word: Word) -> str:
 
 
 def match_page(match: Match) -> str:
-    """Write a match as HTML, with coloured words that show their partners on hover and focus."""
+    """Write a match as HTML with coloured words, which show their partners on hover and focus."""
     parts, done = [], 0
     for word in match.words:
         parts += [escape(match.text[done : word.start]), _word(word)]
@@ -170,14 +168,14 @@ def _word(word: Word) -> str:
 
 
 def finding_page(finding: Finding) -> str:
-    """Write a finding as HTML: the sentence of the candidate with its wrong words marked, and what is wrong."""
+    """Write a finding as HTML: the sentence with its wrong words marked, and the reasons."""
     sentence = marked_page(finding.verdict.sentence, [finding])
     reasons = "".join(f"<small>{escape(line)}</small>" for line in finding.reasons)
     return f'<p class="mars-verdict mars-{finding.label}"><b>{finding.label}</b> {sentence}{reasons}</p>'
 
 
 def marked_page(text: str, findings: Iterable[Finding]) -> str:
-    """Write a text as HTML, in which the wrong words of the findings are marked."""
+    """Write a text as HTML with the wrong words of the findings marked."""
     parts = [(escape(part), is_wrong) for part, is_wrong in marked_parts(text, findings)]
     return "".join(f"<mark>{part}</mark>" if is_wrong else part for part, is_wrong in parts)
 
@@ -211,9 +209,9 @@ def explain(
 
     Args:
         rows: the rows as they were scored.
-        scores: scores of the rows.
-        calls: the models of the scores.
-        match_tokens: whether the score compares texts token by token, so that words have partners.
+        scores: one score per row.
+        calls: the models.
+        match_tokens: whether the score compares tokens, so that words have partners.
 
     Raises:
         ModelUnavailableError: a model cannot be loaded.
@@ -232,7 +230,7 @@ def explain(
 
 
 def _nearest_texts(score: RowScore) -> list[Match]:
-    """Return each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
+    """Return the references, their most similar infills if these are more similar, and the most similar sample."""
     matches = []
     for reference in score.references:
         first, *infills = (Match(kind, text, similarity) for kind, similarity, text in reference.compared)
@@ -256,7 +254,7 @@ def _with_words(
 def _nearest_sentences(
     rows: Sequence[Row], scores: Sequence[RowScore], encodings: dict[str, Encoding], calls: ModelCalls
 ) -> dict[Row, tuple[Match, ...]]:
-    """Return the nearest sentence of the context of each row whose score has the term ``"context"``."""
+    """Return the most similar sentence of the context for rows whose score has the term ``"context"``."""
     with_context = [
         row for row, score in zip(rows, scores, strict=True) if any(term.name == "context" for term in score.terms)
     ]
@@ -273,7 +271,7 @@ def _nearest_sentences(
 
 
 def words_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield start and text of each word: a run of letters, marks and digits, or any other single character."""
+    """Yield start and text of each word: a run of letters, combining marks and digits, or another character."""
     for kind, characters in groupby(enumerate(text), lambda pair: _word_kind(*pair)):
         if kind is not None:
             run = list(characters)
@@ -281,7 +279,7 @@ def words_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _word_kind(index: int, character: str) -> int | None:
-    """Return -1 in a word of several characters, None between words, else the index."""
+    """Return -1 for a character of a run, None for white space, else the index."""
     if character.isspace():
         return None
     is_word = unicodedata.category(character)[0] in "LMN" and character != "_"
@@ -290,7 +288,7 @@ def _word_kind(index: int, character: str) -> int | None:
 
 @dataclass(frozen=True)
 class _Tokenized:
-    """A text with the vectors of its tokens, and the word that each token belongs to."""
+    """A text with its token vectors and the word of each token."""
 
     text: str
     vectors: NDArray[np.floating]  # (tokens, dimensions); at least one token
@@ -299,7 +297,7 @@ class _Tokenized:
 
     @classmethod
     def of(cls, text: str, encoding: Encoding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
-        """Assign each token to the last word that begins before its end; None without known tokens or words."""
+        """Assign each token to the last word that begins before its end; None without tokens or words."""
         words = list(words_of(text))
         if encoding.tokens is None or not (words and len(encoding.tokens) == len(offsets) > 0):
             return None
@@ -308,10 +306,10 @@ class _Tokenized:
         return cls(text, encoding.tokens.astype(np.float64), words, word_ids)
 
     def match(self, candidate: _Tokenized) -> Iterator[Word]:
-        """Yield the words with their best matches among those of the candidate."""
+        """Yield the words with their best matches in the candidate."""
         cosines = self.vectors @ candidate.vectors.T
         best, partners = cosines.max(axis=1), candidate.word_ids[cosines.argmax(axis=1)]
-        if self.text == candidate.text:  # Equal texts count as 1, whatever their token vectors are.
+        if self.text == candidate.text:  # Their similarity is 1 also for tokens with a vector of zeros.
             best, partners = np.ones(len(best)), self.word_ids
         for number, (start, text) in enumerate(self.words):
             tokens = np.flatnonzero(self.word_ids == number)

@@ -1,4 +1,4 @@
-"""What was found in the sentences of a candidate, put in words: the same in every output."""
+"""Describe the contradicted and unsupported sentences of a candidate, in the same words in every output."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from mars_score.rows import Row, RowScore, Verdict
 from mars_score.sentences import sentences
 from mars_score.text import MARKS_AROUND, one_line, plain_words
 
-LABELS = ("contradicted", "unsupported", "")  # of a row, in the order of lists; "" where nothing was found
-_QUOTED = 100  # characters of a premise
-_LISTED = 4  # numbers and names that a line has; of more the others are counted
-_MOST_WORDS = 0.5  # share of a sentence's words from which all of it is said to be unsupported
-_SAME_SENTENCE = 0.5  # share of the words of two sentences that agree, from which one is compared with the other
+LABELS = ("contradicted", "unsupported", "")  # labels of a row in the order of lists; "" without findings
+_QUOTED = 100  # characters of a quoted premise
+_LISTED = 4  # numbers and names in a line; more are only counted
+_MOST_WORDS = 0.5  # share of unsupported words above which a whole sentence counts as unsupported
+_SAME_SENTENCE = 0.5  # share of equal words at which two sentences are aligned
 _WORD = re.compile(r"[^\s*_`]+")
-_GAP = r"[\s*_`]{1,20}"  # between words, also in Markdown
+_GAP = r"[\s*_`]{1,20}"  # characters between words, also in Markdown
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found in a sentence of a candidate.
+    """A contradicted or unsupported sentence of a candidate.
 
     Attributes:
         label: ``"contradicted"`` or ``"unsupported"``.
-        verdict: on the sentence.
-        absent: numbers and names of the sentence that its sources do not have, and that are not contradicted.
-        sources: what does not have them, such as ``"the context"``.
-        premise_of: names what the premise is of, where that is not what such candidates are judged by first.
+        verdict: the verdict on the sentence.
+        absent: numbers and names that the sources lack, besides contradicted words.
+        sources: phrase for these sources, such as ``"the context"``.
+        premise_of: prefix of the premise where a reference contradicts a summary, else "".
         is_of_several: whether the candidate has other sentences.
     """
 
@@ -46,7 +46,7 @@ class Finding:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return all words of the sentence that are wrong, as far as they are known."""
+        """Return the wrong words of the sentence, as far as they are known."""
         return tuple(dict.fromkeys((*self.verdict.words, *self.absent)))
 
     def in_words(self, length: int | None = _QUOTED) -> str:
@@ -67,12 +67,12 @@ class Finding:
 
     @property
     def reasons(self) -> list[str]:
-        """Return lines with all that is known: what is wrong, and the passage that is nearest to the sentence."""
+        """Return a line that says what is wrong, and one with the most similar part of the context."""
         premise = self.verdict.premise if self.label == "unsupported" else ""
         return [self.in_words(None), *([f"nearest: {one_line(premise)}"] if premise else [])]
 
     def _by(self) -> str:
-        """Return, in brackets, the contradicted words and those of the premise, or else the probability."""
+        """Return the contradicted words with those of the premise, or else the probability, in brackets."""
         contradicted = self.verdict.words if self.label == "contradicted" else ()
         if contradicted:
             words = _some(_phrases(contradicted, self.verdict.sentence))
@@ -81,14 +81,14 @@ class Finding:
         return "" if self.verdict.probability is None else f" ({self.verdict.probability:.2f})"
 
     def _unsaid(self) -> str:
-        """Return the words that are not supported, in quotation marks; of most of a sentence ``it``."""
+        """Return the unsupported words in quotation marks, or ``it`` for most words of a sentence."""
         words = [word for word in self.verdict.words if word not in self.absent]
         if not words or len(words) > _MOST_WORDS * len(plain_words(self.verdict.sentence)):
             return f"it{self._by()}"
         return _some([f'"{phrase}"' for phrase in _phrases(words, self.verdict.sentence)])
 
     def with_number(self, length: int | None = _QUOTED) -> str:
-        """Say what is wrong, and of a candidate with several sentences in which: ``sentence 2 contradicts ...``.
+        """Say what is wrong, with the number of the sentence if there are several: ``sentence 2 contradicts ...``.
 
         Args:
             length: characters of the premise that are quoted; None: all.
@@ -100,12 +100,7 @@ class Finding:
 
 
 def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
-    """Return what was found in a candidate: contradicted sentences first, then others that are unsupported.
-
-    Args:
-        row: the row.
-        score: of the row.
-    """
+    """Return the findings of a row and its score: contradicted sentences first, then other unsupported ones."""
     pairs = score.findings
     if not pairs:
         return ()
@@ -124,11 +119,11 @@ def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
 
 
 def brief_findings(findings: Sequence[Finding], length: int = 110) -> str:
-    """Put the first of the findings on a candidate in a line, and count the others.
+    """Describe the first finding in a line and count the others.
 
     Args:
-        findings: at least one.
-        length: characters of the line.
+        findings: one or more findings of a candidate.
+        length: most characters of the line.
     """
     first, *others = findings
     more = f"; and {len(others)} more" if others else ""
@@ -136,12 +131,12 @@ def brief_findings(findings: Sequence[Finding], length: int = 110) -> str:
 
 
 def label_of(score: RowScore) -> str:
-    """Return the label of what was found in a candidate first, one of :data:`LABELS`."""
+    """Return the label of a candidate's first finding, one of :data:`LABELS`."""
     return next((label for label, _ in score.findings), "")
 
 
 def listed(names: Sequence[str]) -> str:
-    """Write names as a list in words: ``a``, ``a and b``, ``a, b and c``."""
+    """Write a list in words: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 
@@ -152,7 +147,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _phrases(words: Iterable[str], sentence: str) -> list[str]:
-    """Return the words, each once, with those of a name that stand side by side as one."""
+    """Return each word once, and join adjacent words of a name."""
     phrases: list[str] = []
     for word in words:
         joined = f"{phrases[-1]} {word}" if phrases else ""
@@ -164,19 +159,22 @@ def _phrases(words: Iterable[str], sentence: str) -> list[str]:
 
 
 def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
-    """Return the words that a premise has in place of some words of a sentence; "" where they cannot be told.
+    """Return the words of a premise that stand in place of some words of a sentence.
 
-    They can be told if a sentence of the premise has at least half of the words of the sentence, in order.
+    The sentence is aligned with the most similar sentence of the premise.
 
     Args:
-        words: of the sentence.
-        sentence: of a candidate.
-        premise: that contradicts it.
+        words: contradicted words of the sentence.
+        sentence: a sentence of a candidate.
+        premise: the text that contradicts it.
+
+    Returns:
+        The words; "" if fewer than half of the words agree in order, or nothing stands in their place.
     """
     wrong = {part for word in words for part in plain_words(word)}
-    said = sentence.split()
-    parts = [part.split() for part in sentences(premise)]
-    matchers = [_alignment(said, part) for part in parts]
+    said, parts = sentence.split(), [part.split() for part in sentences(premise)]
+    plain = list(map(_plain, said))
+    matchers = [SequenceMatcher(None, plain, list(map(_plain, part)), autojunk=False) for part in parts]
     ratios = [matcher.ratio() for matcher in matchers]
     if max(ratios, default=0.0) < _SAME_SENTENCE:
         return ""
@@ -184,32 +182,27 @@ def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
     instead = [
         word.strip(MARKS_AROUND)
         for kind, first, last, start, end in matchers[nearest].get_opcodes()
-        if kind == "replace" and end - start <= _LISTED and wrong & set(map(_plain, said[first:last]))
+        if kind == "replace" and end - start <= _LISTED and wrong & set(plain[first:last])
         for word in parts[nearest][start:end]
     ]
     return " ".join(instead)
-
-
-def _alignment(words: Sequence[str], others: Sequence[str]) -> SequenceMatcher[str]:
-    return SequenceMatcher(None, list(map(_plain, words)), list(map(_plain, others)), autojunk=False)
 
 
 def _plain(word: str) -> str:
     return " ".join(plain_words(word)) or word
 
 
-# Where it stands
+# Positions in the text
 
 
 def marked_parts(text: str, findings: Iterable[Finding]) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text in order, and whether each is wrong.
 
-    Wrong are the words of the findings, or the sentence where no words are known, unless it is the whole text.
-    What does not stand in the text as it was read is not marked.
+    A finding marks its wrong words. Without known words it marks the sentence, unless that is the whole text.
 
     Args:
-        text: the candidate, or a sentence of it.
-        findings: on the candidate.
+        text: the candidate or a sentence of it.
+        findings: findings of the candidate.
     """
     done = 0
     for start, end in sorted(set(_spans(text, findings))):
@@ -234,7 +227,7 @@ def _spans(text: str, findings: Iterable[Finding]) -> Iterator[Span]:
 
 
 def _find_sentence(text: str, sentence: str, start: int) -> Span | None:
-    """Find a sentence in a text, perhaps with other white space or marks of emphasis between its words."""
+    """Find a sentence in a text that may have other white space or Markdown between the words."""
     found = text.find(sentence, start)
     if found >= 0:
         return found, found + len(sentence)

@@ -1,4 +1,4 @@
-"""Judge one output by its reference and context: score, pass or fail, and a reason in plain English."""
+"""Judge one output: a score, pass or fail, and a reason in plain English."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ from mars_score.settings_dict import ScorerDict
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
 
-# Words for values, each with its least value. In examples/, with preset mini, nine of ten unrelated texts have a
-# token recall below .3 and a cosine with the context below .25; nine of ten close texts have a recall above .6.
+# Thresholds and words. With preset "mini" in examples/, 90 % of unrelated texts have a token recall below .3 and a
+# cosine with the context below .25, and 90 % of close texts have a recall above .6.
 _SAYS = ((0.6, "most"), (0.3, "some"), (-1.0, "little"))
 _IS = ((0.5, "close to"), (0.25, "near"), (-1.0, "far from"))
-_SMALL = 0.05  # Terms that change the score by less are left out of the reason.
+_SMALL = 0.05  # The reason leaves out terms that change the score by less.
 
 
 class JudgeResult(TypedDict):
     """The result of :func:`judge`, ready for JSON.
 
     Attributes:
-        score: the score, mostly in [0, 1]; higher is better.
-        passed: whether the score is at least the threshold, and no sentence is contradicted; None if there is
-            neither a threshold nor a contradiction.
+        score: the score, mostly in [0, 1]. Higher is better.
+        passed: whether the score reaches the threshold and no sentence is contradicted; None if there is neither a
+            threshold nor a contradiction.
         reason: the score and its causes.
-        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (None if unknown),
-            ``contradicted`` (sentences with probability, premise and source), ``supported`` (mean probability that
-            the context says the sentences of a summary, 0 for a contradicted one, or None), ``unsupported`` (those
-            that it does not say), ``notices`` and ``signature``.
+        metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (or None), ``contradicted`` and
+            ``unsupported`` (dicts of :class:`mars_score.rows.Verdict`), ``supported`` (as in the aspects),
+            ``notices`` and ``signature``.
     """
 
     score: float
@@ -56,13 +55,12 @@ def judge(
     """Judge one output.
 
     Args:
-        output: the text to judge; a blank text scores 0.0.
+        output: the text to judge. A blank text scores 0.0.
         reference: a text or several; None to judge by the context alone.
         context: as for :meth:`mars_score.MarsScorer.score`; None to judge by the reference alone.
-        threshold: the least score that passes, a finite number; None to leave ``passed`` open.
-        allow_contradictions: whether an output with a sentence that is contradicted can pass.
-        settings: arguments and settings of :class:`mars_score.MarsScorer`.
-            Models given by name stay loaded between calls.
+        threshold: lowest score that passes, a finite number; None for no threshold.
+        allow_contradictions: whether an output with a contradicted sentence can pass.
+        settings: arguments of :class:`mars_score.MarsScorer`. Models given by name stay loaded between calls.
 
     Returns:
         Score, pass or fail, metadata, and a reason such as ``0.31: says little of the reference (0.24); sentence 2
@@ -81,7 +79,7 @@ def judge(
 
 
 class Gate(NamedTuple):
-    """What passes: see :func:`judge`."""
+    """The conditions to pass, as arguments of :func:`judge`."""
 
     threshold: float | None = None
     allow_contradictions: bool = False
@@ -116,7 +114,7 @@ def judge_by(
 
 
 def _finite(threshold: object) -> float:
-    """Return a threshold as a float, as a comparison with a number of NumPy would not give a bool."""
+    """Return a threshold as a float. A comparison with a NumPy number would not return a bool."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise TypeError(f"threshold must be a number, got {brief(threshold)}; convert it or leave it out")
     if not math.isfinite(threshold):
@@ -125,7 +123,7 @@ def _finite(threshold: object) -> float:
 
 
 def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
-    """Return a phrase for each term that matters, and one for each sentence in which something was found."""
+    """Return a phrase for each term that matters and for each finding."""
     if not explanation.candidate:
         return ["the output is blank"]
     row = explanation.row
@@ -134,7 +132,7 @@ def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
 
 
 def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
-    """Put a term in words; "" if it neither adds nor costs much."""
+    """Describe a term; "" if it adds or costs little."""
     reference = "the reference" if len(row.references) == 1 else "the nearest reference"
     value = f"({term.value:.2f})"
     if term.name == "references" and result.signature.entries["variant"] != "paper":
@@ -146,7 +144,7 @@ def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
     points = term.value * term.weight
     if abs(points) < _SMALL:
         return ""
-    text = TERMS.get(term.name)  # A learned head has terms of its own.
+    text = TERMS.get(term.name)  # None for a term of a learned head
     phrase = text and (text.adds if points > 0 else text.costs)
     return f"{phrase or term.name} {'add' if points > 0 else 'cost'} {abs(points):.2f}"
 

@@ -1,4 +1,4 @@
-"""MarsScorer, the main entry point: check rows, score them by a variant, return a result."""
+"""MarsScorer, the main entry point: it checks rows, scores them by a variant and returns a result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mars_score.variants.plus_variant import PlusVariant
 from mars_score.variants.variant import Variant
 
 VARIANTS: dict[str, type[Variant]] = {"paper": PaperVariant, "plus": PlusVariant, "fast": PlusVariant}
-_LOADED = ("calls", "_head")  # made when first needed
+_LOADED = ("calls", "_head")  # cached properties with models
 
 
 class MarsScorer:
@@ -42,27 +42,26 @@ class MarsScorer:
     Models are loaded when they are first needed and stay loaded until :meth:`free`.
 
     Args:
-        preset: which models: ``"mini"`` (default of ``plus`` and ``fast``), ``"medium"``, ``"base"`` (default of
+        preset: the models: ``"mini"`` (default of ``plus`` and ``fast``), ``"medium"``, ``"base"`` (default of
             ``paper``), ``"paper"`` or ``"multilingual"``.
-        batch_size: infills that the language model generates together, at most; None: chosen from device and free
-            memory.
-        encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.
-        device: ``"cpu"``, ``"cuda"``, ...; None: CUDA if there is one, else the CPU.
-        store: folder for model outputs and converted models; None: the user's cache folder (or ``MARS_STORE``),
+        batch_size: most infills that the language model generates together; None: by device and free memory.
+        encoder_batch_size: most texts per forward pass of the sentence encoder; None: 32.
+        device: ``"cpu"``, ``"cuda"`` and so on; None: CUDA if available, else the CPU.
+        store: folder for model outputs and converted models; None: ``MARS_STORE`` or the user's cache folder;
             False: save nothing.
         progress: True: progress bars on standard error; a function: called as ``progress(stage, done, total)``,
-            where a total of 0 is not known.
-        settings: any setting of :mod:`mars_score.settings`, by name; ``variant`` is ``"plus"`` unless given.
+            with a total of 0 if it is not known.
+        settings: settings of :mod:`mars_score.settings` by name; ``variant`` is ``"plus"`` by default.
 
     Attributes:
-        settings: all of them.
-        variant: the formula, and what it asks of rows.
-        runtime: device, batch sizes, store, and progress reports.
+        settings: all settings.
+        variant: the formula.
+        runtime: device, batch sizes, store and progress reports.
 
     Raises:
-        ValueError: an unknown preset or variant, or a value out of range or without effect; a learned head that is
-            damaged, or was trained with other models or settings.
-        FileNotFoundError: there is no such learned head.
+        ValueError: an unknown preset or variant; a value out of range or without effect; a learned head that is
+            damaged or was trained with other models or settings.
+        FileNotFoundError: the learned head does not exist.
         TypeError: an unknown setting.
     """
 
@@ -91,7 +90,7 @@ class MarsScorer:
 
     def __repr__(self) -> str:
         usual = dict(resolve_settings("base", self.settings.variant).items())
-        for name in ("variant", "language_model", "encoder"):  # shown always, others where they differ
+        for name in ("variant", "language_model", "encoder"):  # always shown
             del usual[name]
         shown = (item for item in self.settings.items() if item not in usual.items())
         return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in shown)})"
@@ -109,23 +108,22 @@ class MarsScorer:
         """Score candidates.
 
         Args:
-            predictions: one candidate per row, stripped of outer white space; a blank one scores 0.0. Or a list of
-                candidates, each of which is scored on its own.
-            references: a string or a list of strings per row; None: candidates are scored by their contexts
-                alone, as variants ``"plus"`` and ``"fast"`` can.
-            contexts: per row a string; a list of strings or of chat messages ``{"role": ..., "content": ...}``,
-                which is a dialogue; retrieved passages ``{"passages": [...]}``, if need be with a ``"question"``,
-                each encoded by itself; or any other dict, a record. May be left out with ``use_context=False``.
-            samples: per row a text or a list of texts that others than the scored system wrote for the context,
-                such as a good language model; None, "" or an empty list: none. One that is the candidate itself
-                is left out.
-            tasks: per row, or for all, what the context is: ``"text"``, ``"summary"``, ``"dialogue"`` or
-                ``"data"``; None: as the type of the context says, else the setting ``task``.
-            explain: also say why each score is what it is: ``explanations`` of the result.
+            predictions: a candidate per row, or a list of candidates that are scored one by one. Outer white space
+                is removed. A blank candidate scores 0.0.
+            references: a string or a list of strings per row; None: score by the contexts alone, with variant
+                ``"plus"`` or ``"fast"``.
+            contexts: one per row: a string; a dialogue as a list of strings or of chat messages ``{"role": ...,
+                "content": ...}``; retrieved passages ``{"passages": [...]}``, optionally with a ``"question"``; or
+                structured data as any other dict. None with ``use_context=False``.
+            samples: a text or a list of texts per row that other systems wrote for the context, such as a good
+                language model; None, "" or an empty list: none. A sample equal to the candidate is ignored.
+            tasks: the kind of the contexts, per row or one for all: ``"text"``, ``"summary"``, ``"dialogue"`` or
+                ``"data"``; None: by the type of the context, or the setting ``task``.
+            explain: also return ``explanations``.
 
         Returns:
-            Scores, mostly in [0, 1], higher is better, with all their details. A text that repeats or contradicts,
-            or that the language model finds unlikely, may score below 0.
+            Scores, mostly in [0, 1], with their details. Higher is better. A candidate with repetitions or
+            contradictions, or that the language model finds unlikely, may score below 0.
 
         Raises:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
@@ -142,24 +140,25 @@ class MarsScorer:
     ) -> MarsResult:
         """Score the rows of a table.
 
-        Without a column of contexts one is taken that is called as passages usually are
-        (:mod:`mars_score.data.names`); and without one of these, or of candidates, a chat.
+        If there is no column of contexts, a column with a usual name of passages is used
+        (:mod:`mars_score.data.names`), or a chat.
 
         Args:
             table: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or
-                dicts, one per row. The values are as for :meth:`score`.
-            columns: the names of columns not called ``prediction``, ``reference`` and ``context`` (or in the
-                plural), such as ``{"reference": "answer"}``; ``"doc.answer"`` is in the dicts of a column ``doc``.
-                A column named None is not used. Samples and tasks have no default names: ``{"samples": "others",
-                "task": "kind"}``.
+                one dict per row. Values are as for :meth:`score`.
+            columns: names of columns that are not called ``prediction``, ``reference`` and ``context`` (or their
+                plurals), such as ``{"reference": "answer"}``. ``"doc.answer"`` reads dicts in a column ``doc``.
+                None ignores a column. Samples and tasks have no default: ``{"samples": "a", "task": "b"}``.
             explain: as for :meth:`score`.
 
-        Returns and raises the same as :meth:`score`, and
+        Returns:
+            As for :meth:`score`.
 
         Raises:
+            TypeError, ValueError, ModelUnavailableError: as for :meth:`score`.
             TypeError: an unknown key of ``columns``, or no table.
-            ValueError: a column is missing in some rows or in all; or some of its cells hold lists or objects
-                written as texts, and others texts.
+            ValueError: a column is missing in some or all rows; some cells of a column hold lists or objects
+                written as strings, others plain strings.
         """
         reader = _TableReader(self, columns)
         rows, numbers = reader.read(table)
@@ -175,10 +174,7 @@ class MarsScorer:
         tasks: Tasks | None = None,
         **options: Any,
     ) -> list[Example]:
-        """Check the columns of examples that candidates are to be scored by.
-
-        Args and errors as for :func:`mars_score.data.checking.check_examples`, which takes the ``options``.
-        """
+        """Check the columns of examples, as :func:`mars_score.data.checking.check_examples` does."""
         self.check_inputs(has_references=references is not None, has_samples=samples is not None)
         options = {"use_context": self.settings.use_context, "task": self.settings.task, **options}
         return check_examples(references, contexts, samples, tasks, **options)
@@ -193,16 +189,13 @@ class MarsScorer:
         *,
         place: Place = BY_INDEX,
     ) -> list[Row]:
-        """Check the columns of rows, one candidate each, for :meth:`score_rows`.
-
-        Args and errors as for :func:`mars_score.data.checking.check_rows`.
-        """
+        """Check columns for :meth:`score_rows`, as :func:`mars_score.data.checking.check_rows` does."""
         self.check_inputs(has_references=references is not None, has_samples=samples is not None)
         columns = (predictions, references, contexts, samples, tasks)
         return check_rows(*columns, use_context=self.settings.use_context, task=self.settings.task, place=place)
 
     def check_inputs(self, *, has_references: bool, has_samples: bool = False) -> None:
-        """Raise ValueError where rows without references, or with samples, cannot be scored."""
+        """Raise ValueError if rows without references or with samples cannot be scored."""
         settings = self.settings
         if has_samples and not self.variant.takes_samples:
             raise ValueError(
@@ -234,11 +227,12 @@ class MarsScorer:
         """Score checked rows.
 
         Args:
-            rows: see :meth:`check_rows`.
-            numbers: of the input row of each, where several are of one; None: 0, 1, ...
-            explain: also say why each score is what it is.
+            rows: the output of :meth:`check_rows`.
+            numbers: index of the input row of each row; None: 0, 1, ...
+            explain: also return explanations.
 
-        Returns and raises the same as :meth:`score`.
+        Returns:
+            As for :meth:`score`, with the same errors.
         """
         if not rows:
             raise ValueError("there is nothing to score: predictions is empty")
@@ -250,7 +244,7 @@ class MarsScorer:
     def _result(
         self, rows: Sequence[Row], numbers: Sequence[int], counted: Notices, *, explain: bool = False
     ) -> MarsResult:
-        """Score checked rows like :meth:`score_rows`, but without warnings; add their notices to ``counted``."""
+        """Score checked rows like :meth:`score_rows`, without warnings; add their notices to ``counted``."""
         with self._reports.bars():
             scores = self._row_scores(rows)
             explanations = self._explain(rows, scores) if explain else ()
@@ -266,25 +260,28 @@ class MarsScorer:
         return MarsResult(tuple(rows), tuple(scores), signature, notices, tuple(numbers), explanations)
 
     def row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        """Score checked rows that are a part of more; the caller counts their notices.
+        """Score some of a call's checked rows, without their notices.
 
         Args:
-            rows: see :meth:`check_rows`.
-            idf: counted over all references; None: over those of these rows, or of ``idf_corpus``.
+            rows: the output of :meth:`check_rows`.
+            idf: IDF over the references of the call; None: over those of these rows, or over ``idf_corpus``.
         """
         with self._reports.bars():
             return self._row_scores(rows, idf)
 
     def explain_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> tuple[Explanation, ...]:
-        """Explain the scores of rows; arguments as for :meth:`row_scores`."""
+        """Score and explain some of a call's checked rows; arguments of :meth:`row_scores`."""
         return self._explain(rows, self.row_scores(rows, idf))
 
     def augment(self, references: Texts | None, contexts: Contexts | None = None) -> list[list[str]]:
-        """Return the references of each row and their infills, for any metric, without repetitions.
+        """Augment references with infills (section 2 of the paper), for use with any metric.
 
         Args:
             references: as for :meth:`score`.
             contexts: as for :meth:`score`.
+
+        Returns:
+            The references and infills of each row, each text once.
 
         Raises:
             TypeError, ValueError: bad input, named with its row; the variant masks nothing.
@@ -301,22 +298,22 @@ class MarsScorer:
         return [list(dict.fromkeys(text for reference in row for text in reference.texts)) for row in augmented]
 
     def augment_rows(self, examples: Sequence[Example], idf: Idf | None = None) -> list[list[AugmentedReference]]:
-        """Augment the references of checked examples; ``idf`` as for :meth:`row_scores`."""
+        """Augment the references of checked examples; ``idf`` is that of :meth:`row_scores`."""
         with self._reports.bars():
             return self.variant.augment(examples, self.calls, idf)
 
     def free(self) -> None:
-        """Release the models; they are loaded again when needed."""
+        """Release the models. They are loaded again when needed."""
         for name in _LOADED:
             self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is loaded again when needed."""
+        """Pickle the scorer without its models."""
         return {name: value for name, value in vars(self).items() if name not in _LOADED}
 
     @cached_property
     def calls(self) -> ModelCalls:
-        """The models of the settings, loaded when first called."""
+        """The models of the settings."""
         return ModelCalls(self.settings.models, self.runtime)
 
     @cached_property
@@ -353,7 +350,7 @@ def score(
     explain: bool = False,
     **settings: Unpack[ScorerDict],
 ) -> MarsResult:
-    """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models given by name stay loaded."""
+    """Call :meth:`MarsScorer.score` of a new scorer; models given by name stay loaded between calls."""
     scorer = MarsScorer(**settings)
     return scorer.score(predictions, references, contexts, samples=samples, tasks=tasks, explain=explain)
 
@@ -365,7 +362,7 @@ def score_table(
     explain: bool = False,
     **settings: Unpack[ScorerDict],
 ) -> MarsResult:
-    """Score by :meth:`MarsScorer.score_table` of a new scorer; settings and models as for :func:`score`."""
+    """Call :meth:`MarsScorer.score_table` of a new scorer; models given by name stay loaded between calls."""
     return MarsScorer(**settings).score_table(table, columns=columns, explain=explain)
 
 
@@ -376,21 +373,21 @@ def score_iter(
     chunk_size: int = 64,
     **settings: Unpack[ScorerDict],
 ) -> Iterator[dict[str, Any]]:
-    """Score a stream of any length, ``chunk_size`` rows at a time.
+    """Score a stream of any length in chunks of rows.
 
     Args:
         rows: dicts with ``"prediction"``, ``"reference"`` and ``"context"``.
-        columns: their names where they differ, as for :meth:`MarsScorer.score_table`.
-        chunk_size: rows that are taken from the stream before the first of them is yielded.
-        settings: the arguments of :class:`MarsScorer`. `paper` needs ``idf_corpus``, as a stream has no references
-            of a whole call to count IDF over.
+        columns: other names of these columns, as for :meth:`MarsScorer.score_table`.
+        chunk_size: rows that are read and scored together.
+        settings: arguments of :class:`MarsScorer`. `paper` needs ``idf_corpus``, as IDF cannot be counted over the
+            references of a stream.
 
     Yields:
-        A record per candidate, as in :meth:`MarsResult.to_records`; ``"row"`` counts through the stream. When the
-        stream ends, or is closed, there is one warning for each kind of special rows in it.
+        A dict per candidate as in :meth:`MarsResult.to_records`; ``"row"`` is the index in the stream. At the end
+        there is one warning for each kind of special rows.
 
     Raises:
-        ValueError: ``idf_corpus`` is needed, or ``chunk_size`` is below 1; raised by the call itself.
+        ValueError: ``idf_corpus`` is missing, or ``chunk_size`` is below 1. The call itself raises it.
         TypeError, ValueError: bad input, named with its row in the stream.
     """
     if chunk_size < 1:
@@ -417,18 +414,10 @@ def score_iter(
 
 
 class _TableReader:
-    """Checks the rows of a table, or of a stream part by part.
-
-    Args:
-        scorer: for which the rows are.
-        columns: as for :meth:`MarsScorer.score_table`.
+    """Checks the rows of a table, or the chunks of a stream.
 
     Attributes:
-        readings: how contexts and candidates were read that are more than texts.
-
-    Raises:
-        TypeError: an unknown key of ``columns``.
-        ValueError: the scorer needs contexts, and the table has none.
+        readings: how contexts and candidates that are not plain texts were read.
     """
 
     def __init__(self, scorer: MarsScorer, columns: Mapping[str, str | None] | None) -> None:
@@ -442,7 +431,7 @@ class _TableReader:
         self._columns = Columns.named(names)
 
     def read(self, table: object, first: int = 0) -> tuple[list[Row], Sequence[int]]:
-        """Return a row for each candidate, and the number of its row; that of the first one is ``first``."""
+        """Return a row for each candidate and the index of its input row, counted from ``first``."""
         source, task = read_table(table, first), self._scorer.settings.task
         try:
             found = self._columns.found_in(source)
@@ -456,7 +445,7 @@ class _TableReader:
 
 
 def _correct(rows: Sequence[Row], scores: list[RowScore], head: TermsHead) -> list[RowScore]:
-    """Return the scores by a learned head; blank candidates keep theirs."""
+    """Replace the scores of candidates that are not blank by those of a learned head."""
     written = [index for index, row in enumerate(rows) if row.candidate]
     features = head.features([rows[index] for index in written], [scores[index] for index in written])
     for index, terms in zip(written, head.score(features), strict=True):
@@ -465,7 +454,7 @@ def _correct(rows: Sequence[Row], scores: list[RowScore], head: TermsHead) -> li
 
 
 def _shown(value: object) -> str:
-    """Write a short form of a setting's value; of a model that is an object its class."""
+    """Shorten the value of a setting, for a model object to the name of its class."""
     if isinstance(value, (str, os.PathLike)):
         return repr(os.fspath(value))
     model = value[0] if isinstance(value, tuple) and len(value) == 2 else value

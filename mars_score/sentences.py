@@ -2,8 +2,8 @@
 
 nupunkt (https://arxiv.org/abs/2504.04131), an implementation of Punkt (Kiss and Strunk 2006,
 https://aclanthology.org/J06-4003/), decides which full stops, question marks and exclamation marks end a sentence.
-Of the abbreviations that it learned from legal texts many are words ("bus", "week"), so those below take their
-place. Here are also the ends of other scripts, and the rules for lists.
+It learned its abbreviations from legal texts, and many of them are words ("bus", "week"). So this module replaces
+them. It also adds the sentence ends of other scripts and the rules for lists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import regex
 if TYPE_CHECKING:
     from nupunkt import PunktSentenceTokenizer
 
-# Abbreviations that end a sentence only before a word that often begins one.
+# Abbreviations that end a sentence only if the next word often begins one.
 _ABBREVIATIONS = """
 mr mrs ms mx dr drs prof profs rev revd hon gen col lt lieut sgt maj cpl cmdr adm brig capt gov sen rep reps pres
 supt insp messrs mme mlle fr st ste pvt jr sr esq treas jan feb apr jun jul aug sept sep oct nov dec tue tues
@@ -32,14 +32,14 @@ kans ky md mont va ga pa ont que ct dist stat reg regs cl const amend exh exs su
 misc abbr adj adv anon aux masc plur prep pron conj interj std avg acct amt qty bal pkg pkgs pc pcs ea bzw evtl
 ggf inkl nr str usw vgl zzgl dipl ing sra srta ud uds llc plc cal gmbh
 """
-# Those that are often the last word of a sentence, such as units, or are words of their own. They end one before a
-# capital letter, but not before what goes on: a small letter, a digit, or either in brackets.
+# Abbreviations that are often the last word of a sentence, such as units, or that are also words. They end it
+# unless a small letter or a digit follows, perhaps in brackets.
 _OFTEN_LAST = """
 no in art sun sat mar mon wed mass wash miss ill ore ark gal gals ed add app apps alt cap cont dev ex fem op par
 pop pub sing spec tab tabs temp var max min mins mod oz lb lbs ft yd yds mi mm cm km ml cl dl mg kg sec secs hr
 hrs wk wks mo mos yr yrs qt qts pt pts tbsp tbsps tsp tsps deg cu mph kph rpm bpm doz dz
 """
-# Words that begin a sentence after an abbreviation, beside those that nupunkt knows.
+# Words that begin a sentence after an abbreviation, in addition to nupunkt's.
 _STARTERS = """
 a an that its his her their your here and or who where is are was were does did can could will would should not
 by for from on of to with before until also every any both other such note go it's that's he's she's we're
@@ -50,9 +50,9 @@ _LABELLED = frozenset(
     {"app", "apt", "art", "ch", "chap", "cl", "eq", "ex", "fig", "no", "para", "pt", "sec", "vol"}
 )
 
-# Ends that nupunkt does not see: of other scripts (full stops of Chinese and Japanese need no space, but a closing
-# mark behind them goes on); before an opening mark of Spanish; after a closing quotation mark of German; after a
-# letter that is no initial, as no name follows; after a number before a small letter.
+# Sentence ends that nupunkt misses: full stops of other scripts (in Chinese and Japanese without a space, but not
+# before a closing mark), before a Spanish opening mark, after a German closing quotation mark, after a capital
+# letter that is no initial because no name follows, and after a number before a small letter.
 _WIDE_STOP = "\u3002\uff01\uff1f"
 _STOP = rf"[\p{{Sentence_Terminal}}--[.!?{_WIDE_STOP}]]"
 _OTHER_END = regex.compile(
@@ -64,11 +64,11 @@ _OTHER_END = regex.compile(
     regex.V1,
 )
 
-# What nupunkt reads as a word: it takes quadratic time for the signs of a word, and a loop of few signs ("1. 1. ")
-# would be thousands of sentences.
+# Long runs without a space, for which nupunkt takes quadratic time, and loops such as "1. 1. ", which it would
+# split into thousands of sentences.
 _LONG_RUN = re.compile(r"\S{200,}|(.{1,8}?)\1{99,}")
-_FOOTNOTE = re.compile(r"(?<=[.!?])(?:\[[\d, ]{1,12}\])+")  # It belongs to the sentence before it.
-_STAR = re.compile(r"(?<=\s)[*\u2022](?=\s)")  # In a list it begins an item.
+_FOOTNOTE = re.compile(r"(?<=[.!?])(?:\[[\d, ]{1,12}\])+")  # belongs to the sentence before it
+_STAR = re.compile(r"(?<=\s)[*\u2022](?=\s)")  # begins an item of a list
 
 _LAST_WORD = re.compile(r"(?<![\w.])(?:[^\W\d_]+\.)+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}|[^\W\d_]\.")
@@ -84,17 +84,16 @@ _ITEM = re.compile(
     rf"(?:[-+*\u2013\u2022\u2023\u25aa\u25e6]|#{{1,6}}|\(?\d{{1,3}}[.)]|\(?(?:[a-z]|[ivx]{{1,4}})\)"
     rf"|(?:{_HEADS}) \d{{1,3}}[.:)])(?:\s+|$)"
 )
-_ITEM_LENGTH = 300  # characters; longer ones are paragraphs
+_ITEM_LENGTH = 300  # most characters of an item; a longer one is a paragraph
 _QUESTION = re.compile(r"[?!][\"'\u2019\u201d)\]]{0,2}\s*$")
 _NUMBER = re.compile(r"(?<![^.!?:;,]\s)(?<!\S)\(?(\d{1,3})[.)]\s+")
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences without outer white space; none for a blank text.
+    """Split a text into sentences without outer white space.
 
-    Line breaks and passage breaks end a sentence. What begins with a list mark, a number of a list, a heading's
-    mark or the bar of a table stays one, unless it is long or the next item begins. Closing quotation marks,
-    brackets and footnotes belong to the sentence before them.
+    Line breaks and passage breaks end a sentence. A list item, heading or table row is one sentence up to the next
+    item, unless it is long. Closing quotation marks, brackets and footnotes belong to the sentence before them.
     """
     lines = [line for whole in text.splitlines() if (line := whole.strip())]
     split = {line: _sentences_of_line(line) for line in dict.fromkeys(lines)}
@@ -114,17 +113,14 @@ def _sentences_of_line(line: str) -> list[str]:
 
 
 def _list_numbers(line: str) -> set[int]:
-    """Return where the text begins behind each number of a list: "three things: 1. A pizza, 2. A pie"."""
+    """Return where the items of a numbered list within a line begin: "three things: 1. A pizza, 2. A pie"."""
     found = {match.end(): int(match[1]) for match in _NUMBER.finditer(line)}
     values = set(found.values())
     return {end for end, value in found.items() if not values.isdisjoint((value - 1, value + 1))}
 
 
 def _between_items(line: str, cuts: list[int]) -> list[int]:
-    """Leave out the cuts within an item of a list, a heading or the row of a table.
-
-    In an item of a list, a question and what stands beside it are apart: only one of them states something.
-    """
+    """Remove the cuts within a list item, a heading or a table row, except after a question in a list item."""
     marks = {cut: mark.end() for cut in [0, *cuts] if (mark := _ITEM.match(line, cut))}
     left = []
     for start, end in pairwise([*sorted({0, *marks}), len(line)]):
@@ -137,7 +133,7 @@ def _between_items(line: str, cuts: list[int]) -> list[int]:
 
 
 def _is_abbreviation(line: str, start: int, cut: int) -> bool:
-    """Tell whether the full stop before a cut is that of an abbreviation."""
+    """Tell whether the full stop before a cut belongs to an abbreviation."""
     before, after = line[max(start, cut - 40) : cut].rstrip(), line[cut : cut + 20]
     if not (match := _LAST_WORD.search(before)):
         return before[-2:-1].isdigit() and after[:1].islower() and not _is_uncased(line[start : start + 40])
@@ -155,7 +151,7 @@ def _is_abbreviation(line: str, start: int, cut: int) -> bool:
 
 
 def _is_uncased(text: str) -> bool:
-    """Tell whether a text begins with a small letter, so that the next sentence may do so, too."""
+    """Tell whether a text begins with a small letter. Its next sentence may then begin with one, too."""
     return next((sign.islower() for sign in text if sign.isalnum()), False)
 
 
@@ -166,12 +162,12 @@ def _often_last() -> frozenset[str]:
 
 @cache
 def _tokenizer() -> PunktSentenceTokenizer:
-    """Load nupunkt's model with the abbreviations of this module; its decisions do not change from then on."""
+    """Load nupunkt's model with the abbreviations of this module."""
     import nupunkt
 
     tokenizer = nupunkt.load_default_model()
     parameters = tokenizer.parameters
-    # Of the learned ones those stay that hold a full stop, such as "u.s".
+    # Learned abbreviations with a full stop inside, such as "u.s", stay.
     parameters.abbrev_types = {name for name in parameters.abbrev_types if "." in name}
     parameters.abbrev_types.update(_ABBREVIATIONS.split())
     parameters.sent_starters.update(_STARTERS.split())

@@ -2,14 +2,14 @@
 
     score = ((1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P + s E) (1 - .5 F)
 
-R: token recall of the references. C: cosine with the context; for data, of sentence vectors with the references.
-S: token recall of the best sample, beyond R. P: share of repeated words, beyond that of the references. E: mean
-probability that the context of a summary says a sentence, 0 for one that is contradicted. F: share of the
-sentences that a reference contradicts, of a summary mostly by a quantity. The weights w, v and l
-grow with the mean length n of the references; `fast` has l = 0. Only summaries have s.
+R: token recall of the references. C: cosine with the context, or for data with the references (sentence vectors).
+S: token recall of the best sample minus R. P: share of repeated words minus that of the references. E: mean
+probability that the context entails a sentence of a summary, with 0 for contradicted sentences. F: share of
+contradicted sentences; for summaries mostly those with another quantity. The weights w, v and l grow with the mean
+length n of the references. `fast` has l = 0. Only summaries have s.
 
-Nothing here runs a model: :mod:`mars_score.variants.plus_variant` asks the models for the features, and
-:mod:`mars_score.variants.judgements.nli_judge` says who is judged by the NLI model, and what follows.
+This module runs no model. :mod:`mars_score.variants.plus_variant` gets the features from the models, and
+:mod:`mars_score.variants.judgements.nli_judge` has the rules for the NLI model.
 """
 
 import math
@@ -26,12 +26,12 @@ from mars_score.text import copied_share, plain_words, repeated_share, split_wor
 
 
 class TermText(NamedTuple):
-    """A term of the score in words.
+    """Describes a term of the score.
 
     Attributes:
         meaning: what its value measures.
-        adds: phrase for a term that raises the score; "" if there is none.
-        costs: phrase for a term that lowers the score; "" if there is none.
+        adds: subject of a sentence "... add 0.10", or "".
+        costs: subject of a sentence "... cost 0.10", or "".
     """
 
     meaning: str
@@ -66,7 +66,7 @@ TERMS = {  # in the order of the formula
 
 @dataclass(frozen=True, config=STRICT)
 class PlusConfig:
-    """The settings of the formula; those up to ``log_p_weight`` were chosen on development sets."""
+    """The settings of the formula. Those up to ``log_p_weight`` were chosen on development sets."""
 
     context_weight: float = option(
         0.5, "Largest weight w of the context, for long references.", 0, 1, needs=["use_context"]
@@ -128,7 +128,7 @@ class PlusConfig:
 
     @property
     def used_models(self) -> Mapping[str, bool]:
-        """Tell which models scores depend on, by the setting's name."""
+        """Tell which models scores depend on, by the names of their settings."""
         return {
             "language_model": self.likelihood_weight > 0,
             "encoder": True,
@@ -140,42 +140,37 @@ class Features(NamedTuple):
     """The model outputs that the terms of a row need."""
 
     row: Row
-    terms: frozenset[str] = frozenset()  # see term_names
+    terms: frozenset[str] = frozenset()  # the output of term_names
     recalls: Sequence[float] = ()  # token recall of each reference
     sample_recalls: Sequence[float] = ()  # token recall of each sample
     reference_cosines: Sequence[float] = ()  # cosine of sentence vectors with each reference
-    context_cosine: float | None = None  # with the nearest window of the context
-    reference_context_cosine: float = 0.0  # mean over references, each with its nearest window
+    context_cosine: float | None = None  # largest cosine with a window of the context
+    reference_context_cosine: float = 0.0  # the same of the references, as a mean
     log_p: LogProbability | None = None
-    support: float | None = None  # mean probability that the context says a sentence
-    support_reliability: float = 1.0  # factor of the weight of support, by the NLI model
-    contradicted_share: float | None = None  # of the sentences
+    support: float | None = None  # mean probability that the context entails a sentence
+    support_reliability: float = 1.0  # factor of the weight of support
+    contradicted_share: float | None = None  # share of contradicted sentences
 
 
 def term_names(row: Row, config: PlusConfig) -> frozenset[str]:
-    """Return the names of a row's terms by texts and language model, without those of weight 0.
+    """Return the names of a row's terms with a weight above 0, except those by the NLI model.
 
-    A blank candidate has none. Which rows have terms by the NLI model is said by their features.
+    A blank candidate has none. The terms by the NLI model depend on the features.
     """
     names = {
         "references": bool(row.references),
         "context": bool(row.context) and config.context_weight > 0,
         "samples": bool(row.samples) and config.sample_weight > 0,
-        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # Likely replies are the dull ones.
+        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # Likely replies are dull.
         "repetition": config.repetition_penalty > 0,
     }
     if row.task == "data" and names["references"] and names["context"]:
-        names |= {"sentences": True, "context": False}  # A record gives the content, but not the words.
+        names |= {"sentences": True, "context": False}  # Structured data give the content, not the words.
     return frozenset(name for name, has_term in names.items() if has_term and row.candidate)
 
 
 def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
-    """Return the terms of a candidate's score, which is the sum of value times weight.
-
-    Args:
-        features: features of a row with a candidate.
-        config: settings of the formula.
-    """
+    """Return the terms of a score. The features are those of a candidate that is not blank."""
     row, names = features.row, features.terms
     n = mean(map(len, map(split_words, row.references))) if row.references else math.inf
     share = context_share(n, features.reference_context_cosine, config)
@@ -212,25 +207,28 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
 
 
 def context_share(n: float, reference_context_cosine: float, config: PlusConfig) -> float:
-    """Return the share of the context's largest weight: higher for long references that do not repeat the context.
+    """Return the share of ``context_weight`` that the context gets.
+
+    It is larger for long references that do not repeat the context: a half if ``context_words`` = n, and less
+    above a cosine of ``close_context``.
 
     Args:
         n: mean number of words of the references; infinite without references.
-        reference_context_cosine: cosine of the references with the context.
-        config: the share is a half at ``context_words`` = n, and falls at cosines above ``close_context``.
+        reference_context_cosine: mean cosine of the references with the context.
+        config: the settings.
     """
     novelty = min(1.0, max(0.0, (1 - reference_context_cosine) / (1 - config.close_context)))
     return novelty / (1 + config.context_words / n)
 
 
 def repetition(row: Row, config: PlusConfig) -> float:
-    """Return the share of repeated words, beyond that of the reference with the largest."""
+    """Return the share of repeated words minus the largest such share of a reference, but at least 0."""
     shares = [_repetition(text, row, config) for text in (row.candidate, *row.references)]
     return max(0.0, shares[0] - max(shares[1:], default=0.0))
 
 
 def _repetition(text: str, row: Row, config: PlusConfig) -> float:
-    """Return the share of words that are repeated or, in a dialogue with references, copied from the context."""
+    """Return the share of repeated words, plus that of words copied from a dialogue if there are references."""
     share = repeated_share(text, config.word_letters, config.repetition_words)
     if row.task == "dialogue" and row.references and len(plain_words(text)) >= config.copied_words:
         share = min(1.0, share + copied_share(text, row.context, config.copied_words))

@@ -1,4 +1,4 @@
-"""How much of a reference a candidate holds, and the value of several references."""
+"""The similarity of a candidate and a reference, and its aggregation over references."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -10,13 +10,13 @@ Aggregation = Literal["max", "mean"]
 
 
 def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
-    """Return the mean over the reference's tokens of their largest cosine with a token of the candidate.
+    """Compute the mean, over tokens of the reference, of the largest cosine with a token of the candidate.
 
-    The recall of BERTScore (Zhang et al. 2020, https://openreview.net/forum?id=SkeHuCVFDr); 0 where one of them
-    has no token.
+    This is the recall of BERTScore (Zhang et al. 2020, https://openreview.net/forum?id=SkeHuCVFDr). It is 0 if
+    either text has no token.
 
     Args:
-        candidate: unit vectors, (tokens, dimensions); zeros for an unknown token, which matches nothing.
+        candidate: unit vectors, (tokens, dimensions). An unknown token has zeros and matches nothing.
         reference: unit vectors, (tokens, dimensions).
     """
     if not (len(candidate) and len(reference)):
@@ -25,5 +25,5 @@ def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
 
 
 def aggregate(values: Sequence[float], how: Aggregation) -> float:
-    """Return the value of the best reference, or the mean over references."""
+    """Return the maximum or the mean over references."""
     return max(values) if how == "max" else fmean(values)
