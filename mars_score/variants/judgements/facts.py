@@ -1,8 +1,8 @@
-"""Facts that a text adds: numbers and names of a sentence that none of its sources has.
+"""Find the facts that a text adds: numbers and names of a sentence that none of its sources has.
 
-The share of names that the source has is the entity precision of Nan et al. (EACL 2021). Here a fact is told only
-if no reading of the sources says it: names by accents, initials and first letters, numbers by their values. What
-stands in a source may still be said of something else.
+Nan et al. (EACL 2021) call the share of names that the source has entity precision. Here a fact is missing only if
+the sources have it in no form: names are compared by accents, initials and first letters, numbers by value. A fact
+that a source has may still be about something else.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from mars_score.variants.judgements.spelling import by_shortened, lexicon, short
 if TYPE_CHECKING:
     from mars_score.models.tagger import Tagger
 
-STEM = 4  # letters in which names and what is derived from them agree: German, Germany
-SHORTEST_MISSPELT = 6  # letters of a name that may be misspelt
+STEM = 4  # first letters that names and their derivations share: German, Germany
+SHORTEST_MISSPELT = 6  # fewest letters of a name that may be misspelt
 LONGEST_INITIALS = 6
-FEW = 10  # values of a dimension: of more any value may be the sum of two by chance
-COUNTABLE = 12  # Things up to this number may be counted in the sources.
+FEW = 10  # most values of a dimension; with more, any value may be a sum by chance
+COUNTABLE = 12  # Smaller numbers may be a count of things in the sources.
 
 Span = tuple[int, int]
 Question = tuple[str, tuple[str, ...]]  # a sentence and its sources
@@ -51,9 +51,9 @@ _WITHIN_NAMES = ("of", "the", "and", "for", "de", "in", "on")
 _LIST_MARK = re.compile(r"\s*(?:[-*\u2022]\s+|\(?\d{1,2}[.)]\s+)")
 _OPENING = re.compile(r"(?:^|[.!?:\u2026]|\s[-\u2013\u2014])[\s\"'\u2018\u201c\u201e(\[*_-]*$|[\"\u201c\u201e]$")
 _ARTICLE_FIRST = re.compile(r"An? ")  # "A day in May" has no number.
-_NEAR = 12  # characters before a word that tell why it has a capital
+_NEAR = 12  # characters before a word that may explain its capital
 _CONTENT = ("ADJ", "ADV", "AUX", "NOUN", "VERB")
-# Titles, and kinds of places, with their abbreviations: texts write them in full, short, or not at all.
+# Titles and kinds of places, which texts write in full, abbreviate or leave out.
 _TITLES = re.compile(
     "adm(?:iral)?|ave(?:nue)?|capt(?:ain)?|co|col(?:onel)?|corp|dc|dr|doctor|dept|esq|fr|ft|fort|gen(?:eral)?"
     "|gov(?:ernor)?|hon|inc|jr|junior|lt|lieutenant|ltd|limited|madam|maj(?:or)?|miss|mister|mr|mrs|ms|mt|mount"
@@ -61,44 +61,35 @@ _TITLES = re.compile(
     "|sr|senior|st|street"
 )
 _ALL_DAYS = re.compile(r"\b(?:every day|each day|daily|week(?:day|end)s?|seven days)\b", re.IGNORECASE)
-# Names of a country and its people that do not begin with the same letters, or have initials of their own.
+# Stems of a country and its people, and initials, where they differ.
 _SAME = [
     ("us", "usa", "amer"), ("uk", "brit", "engl"), ("eu", "euro"), ("neth", "dutc", "holl"),
     ("fran", "fren"), ("spai", "span"), ("pola", "poli", "pole"), ("denm", "dani", "dane"), ("swit", "swis"),
     ("wale", "wels"), ("irel", "iris"), ("phil", "fili"), ("myan", "burm"), ("finl", "finn"), ("gree", "hell"),
 ]  # fmt: skip
-_TIMES = ("clock", "date", "weekday", "year", "share", "ordinal", "pair")  # which are not added
+_NOT_ADDED = ("clock", "date", "weekday", "year", "share", "ordinal", "pair")  # dimensions without sums
 _LETTERS = str.maketrans(
-    {
-        "\u00df": "ss",
-        "\u00f8": "o",
-        "\u00e6": "a",
-        "\u0153": "o",
-        "\u0142": "l",
-        "\u0111": "d",
-        "\u00f0": "d",
-        "\u00fe": "th",
-        "\u0131": "i",
-    }
+    {"\u00df": "ss", "\u00fe": "th"}
+    | dict(zip("\u00f8\u00e6\u0153\u0142\u0111\u00f0\u0131", "oaolddi", strict=True))
 )
 
 
 class Said(NamedTuple):
-    """What the sources of a sentence say.
+    """The words and quantities of the sources of a sentence.
 
     Attributes:
-        words: their words, folded.
-        shortened: the words by what is left of them without one letter.
-        stems: the first letters of these.
-        initials: of their names of several words.
-        first_letters: of all words, in order.
-        acronyms: their words in capitals, in lower case.
-        quantities: their quantities.
-        values: by dimension the values of the quantities, the first of many.
-        days: months and days, with the day 0 for each month, however they are written.
-        has_all_days: whether they speak of every day, or of the week.
-        numbers: all numbers in them, also of names and codes.
-        bare: those of them that are no quantities.
+        words: folded words.
+        shortened: words by each string of :func:`mars_score.variants.judgements.spelling.shortened`.
+        stems: first letters of the words.
+        initials: initials of names with several words.
+        first_letters: first letters of all words, in order.
+        acronyms: words in capitals, in lower case.
+        quantities: the quantities.
+        values: some values of the quantities, by dimension.
+        days: (month, day) of each date, and (month, 0).
+        has_all_days: whether they mention every day or the week.
+        numbers: all numbers, also those of names and codes.
+        bare: numbers that are no quantities.
     """
 
     words: frozenset[str]
@@ -116,18 +107,18 @@ class Said(NamedTuple):
 
 
 class _Name(NamedTuple):
-    """The words of a name, and whether an article or a possessive stands before it."""
+    """A name of one or more words."""
 
     words: list[Span]
-    has_article: bool
+    has_article: bool  # whether an article or a possessive precedes it
 
 
 def missing_facts(asked: Iterable[Question], tagger: Tagger | None) -> dict[Question, tuple[str, ...]]:
-    """Return the numbers and names of each sentence that none of its sources says, as they are written, in order.
+    """Return the numbers and names of each sentence that its sources lack, in order.
 
     Args:
-        asked: sentences, each with its sources; the words of a question are no source of an answer.
-        tagger: of English; names are not read without it, nor without its pipeline.
+        asked: sentences with their sources.
+        tagger: tagger for English. Without it, or without its pipeline, names are not read.
     """
     asked = list(dict.fromkeys(asked))
     names = _missing_names(asked, tagger) if tagger else {}
@@ -200,7 +191,7 @@ def _days(match: re.Match[str]) -> list[tuple[int, int]]:
 
 
 def joined(text: str) -> str:
-    """Return a text in which hyphens between words have no spaces, as tokenized texts have them."""
+    """Remove the spaces around hyphens between words, as in tokenized texts."""
     return _SPACED_HYPHEN.sub("-", text)
 
 
@@ -208,7 +199,7 @@ def joined(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Return a word in lower case without accents, and with one letter for the German ae, oe and ue."""
+    """Return a word in lower case without accents, with one letter for the German ae, oe and ue."""
     plain = unicodedata.normalize("NFKD", word.lower().translate(_LETTERS))
     plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
     return re.sub("(?<=[aou])e", "", plain)
@@ -236,8 +227,8 @@ def _missing_names(asked: Sequence[Question], tagger: Tagger) -> dict[Question, 
 
 
 def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[_Name]:
-    """Return the names of a sentence, but not where the place explains a capital."""
-    if not any(tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags):  # a heading, or capitals
+    """Return the names of a sentence, except words whose position explains their capital."""
+    if not any(tag.pos in _CONTENT and sentence[tag.start].islower() for tag in tags):  # a heading or all capitals
         return []
     names: list[_Name] = []
     before = ""
@@ -253,7 +244,7 @@ def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[_Name]:
 
 
 def _only_names(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
-    """Leave out ordinary words with a capital, which are no names in lower case: the Campus of a university."""
+    """Leave out ordinary words with a capital ("the Campus"), which are not tagged as names in lower case."""
 
     def lowered(sentence: str, span: Span) -> str:
         start, end = span
@@ -270,30 +261,24 @@ def _only_names(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Qu
 
 
 def _is_said(name: str, said: Said) -> bool:
-    """Tell whether sources have a word of a name in any form."""
+    """Tell whether the sources have all parts of a word of a name, in any form."""
     return all(_is_part_said(part, said) for part in _WORD.findall(name))
 
 
 def _is_part_said(word: str, said: Said) -> bool:
     folded = fold(word).replace(".", "")
-    if (
-        len(folded) < 2
-        or _TITLES.fullmatch(folded)
-        or not said.words.isdisjoint((folded, folded.removesuffix("s")))
-    ):
+    forms, stem = {folded, folded.removesuffix("s")}, folded[:STEM]
+    if len(folded) < 2 or _TITLES.fullmatch(folded) or not said.words.isdisjoint(forms):
         return True
-    stem = folded[:STEM]
     if len(folded) >= STEM and stem in said.stems:
         return True
-    if len(folded) <= LONGEST_INITIALS and word.replace(".", "").rstrip("s").isupper():
-        plain = {folded, folded.removesuffix("s")}
-        if not said.initials.isdisjoint(plain) or (len(folded) > 2 and folded in said.first_letters):
-            return True
-    return _is_same(stem, said) or _is_without_vowels(folded, said) or _is_misspelt(word.lower(), said)
-
-
-def _is_same(stem: str, said: Said) -> bool:
-    return any(stem in same and not (said.stems | said.initials).isdisjoint(same) for same in _SAME)
+    is_acronym = len(folded) <= LONGEST_INITIALS and word.replace(".", "").rstrip("s").isupper()
+    if is_acronym and not said.initials.isdisjoint(forms):
+        return True
+    if is_acronym and len(folded) > 2 and folded in said.first_letters:
+        return True
+    is_other_name = any(stem in same and not (said.stems | said.initials).isdisjoint(same) for same in _SAME)
+    return is_other_name or _is_without_vowels(folded, said) or _is_misspelt(word.lower(), said)
 
 
 def _is_without_vowels(word: str, said: Said) -> bool:
@@ -305,7 +290,7 @@ def _is_without_vowels(word: str, said: Said) -> bool:
 
 
 def _is_misspelt(word: str, said: Said) -> bool:
-    """Tell whether a name that nobody has is nearly a word of the sources."""
+    """Tell whether an unknown name is nearly a word of the sources."""
     if len(word) < SHORTEST_MISSPELT or lexicon().frequency(word):
         return False
     similar = {other for left in shortened(word) for other in said.shortened.get(left, ())}
@@ -332,14 +317,14 @@ def _missing_numbers(sentence: str, quantities: Iterable[Quantity], said: Said) 
 
 
 def _may_be_said(quantity: Quantity, said: Said) -> bool:
-    """Tell whether sources say a quantity, or may: its words stand there, or it can be counted or computed."""
+    """Tell whether sources have a quantity, in words or figures, or it can be counted or computed from them."""
     if quantity.dimension in ("number", "ordinal") and quantity.low <= COUNTABLE:
         return True
     if quantity.dimension == "share" and not quantity.unit.name:  # a half, a quarter
         return True
     if quantity.dimension == "weekday" and not any(one.dimension == "weekday" for one in said.quantities):
-        return True  # a day that sources imply, as by "tomorrow"
-    if is_said(quantity, said.quantities) or _stands_there(quantity, said):
+        return True  # Sources may imply the day, as by "tomorrow".
+    if is_said(quantity, said.quantities) or _has_time(quantity, said):
         return True
     if quantity.dimension == "number" and quantity.written in said.numbers:
         return True
@@ -351,9 +336,9 @@ def _may_be_said(quantity: Quantity, said: Said) -> bool:
 
 
 def _is_computed(quantity: Quantity, said: Said) -> bool:
-    """Tell whether an amount is the sum, the difference or a multiple of two of few, or the time between two."""
+    """Tell whether an amount is a sum, difference or product of two values, or the time between two."""
     value, of_kind = quantity.low, said.values
-    if quantity.dimension in _TIMES:
+    if quantity.dimension in _NOT_ADDED:
         return False
     clocks = of_kind.get("clock", ()) if quantity.dimension == "duration" else ()
     found = [abs(a - b) * 60 for a, b in _pairs(clocks)]
@@ -367,8 +352,8 @@ def _pairs(values: Sequence[float]) -> Iterable[tuple[float, float]]:
     return combinations(values, 2) if len(values) <= FEW else ()
 
 
-def _stands_there(quantity: Quantity, said: Said) -> bool:
-    """Tell whether a time stands in the sources, but for parts that the time of writing implies."""
+def _has_time(quantity: Quantity, said: Said) -> bool:
+    """Tell whether the sources have a time or date, perhaps without parts that the time of writing implies."""
     if quantity.dimension == "clock":
         return not quantity.low % 60 and quantity.low // 60 % 12 in {number % 12 for number in said.numbers}
     if quantity.dimension == "weekday":

@@ -1,4 +1,4 @@
-"""Quantities of texts, read as values: which are equal in another notation, and which differ."""
+"""Read the quantities of texts as values, and compare them across notations."""
 
 from mars_score.variants.judgements.quantities.comparison import conflicts, equal, in_notation_of, is_said
 from mars_score.variants.judgements.quantities.quantity import Quantity

@@ -1,4 +1,4 @@
-"""Forms of amounts, over a text in digits: numbers with units, money, shares, ratios and ordinals."""
+"""Patterns of numbers with units, money, shares, ratios and ordinals, for texts with numbers in digits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PARTS = {
     "ninth": 9, "tenth": 10, "twentieth": 20, "hundredth": 100, "3rd": 3,
     **{f"{number}th": number for number in (4, 5, 6, 7, 8, 9, 10, 20, 100)},
 }  # fmt: skip
-ARTICLED = either(  # units that an article often stands before
+ARTICLED = either(  # units that often follow an article
     """second minute hour day week fortnight month year decade century millennium metre meter kilometre kilometer
     mile foot inch yard acre gram kilo kilogram tonne ton pound ounce litre liter pint gallon cup
     tablespoon teaspoon"""
@@ -80,7 +80,7 @@ _AMOUNT = regex.compile(
     regex.VERBOSE,
 )
 _MORE = re.compile(r"[ -]and[ -](?:an?|1|one)[ -](half|quarter)\b| and 3 quarters\b")
-# "An hour" is a quantity behind these words; elsewhere it may be a rate.
+# After these words "an hour" is a quantity. Elsewhere it may be a rate.
 _BEFORE_ARTICLE = either(
     """for in within after about around take takes took last lasts lasted than of to by over under nearly almost
     need needs needed wait only just is was be exactly every least most weigh weighs until add and whole roughly
@@ -108,7 +108,7 @@ ORDINAL, PAIR = Unit("", "ordinal", 1.0), Unit("", "pair", 1.0)
 
 
 FRACTION, PER_MILLE = Unit("", "share", 1.0), Unit("per mille", "share", 0.001)
-_Value = tuple[float, float, float]  # a number, half of its last digit, and half of its last digit that is no zero
+_Value = tuple[float, float, float]  # a number, half of its last digit, and half of its last digit other than 0
 
 
 def _number(text: str) -> _Value:
@@ -123,7 +123,7 @@ def _number(text: str) -> _Value:
 
 
 def _value(match: regex.Match[str]) -> _Value | None:
-    """Return the value of an amount without scale and unit; None if it is no amount."""
+    """Return the value of an amount without scale and unit; None if the match is no amount."""
     if match["article"]:
         return 1.0, 0.5, 0.5
     if match["part"]:
@@ -136,7 +136,7 @@ def _value(match: regex.Match[str]) -> _Value | None:
         below = int(match["below"])
         is_fraction = match["top"] or (match["number"].isdigit() and int(match["number"]) <= 2 * below)
         if not below or "0" in (match["below"][0], match["number"][0]) or not is_fraction:
-            return None  # 28/2 and 12/05 are days
+            return None  # 28/2 and 12/05 are dates.
         return (value / below if match["over"] else value + int(match["top"]) / below), 0.0, 0.0
     if match["vulgar"]:
         return value + unicodedata.numeric(match["vulgar"]), 0.0, 0.0
@@ -148,7 +148,7 @@ def _more(words: str) -> float:
 
 
 def _units(match: regex.Match[str]) -> tuple[list[Unit], int]:
-    """Return what the unit behind a number may be, and where it ends."""
+    """Return the possible units after a number, and where they end."""
     if match["percent"]:
         sign = match["percent"].lower()
         unit = POINTS if match["points"] else PER_MILLE if "\u2030" in sign or "mille" in sign else SHARE
@@ -169,7 +169,7 @@ def _units(match: regex.Match[str]) -> tuple[list[Unit], int]:
 
 
 def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int]:
-    """Return the factor of the word behind a number, and where it ends; the "m" of metres has the factor 1."""
+    """Return the factor of the scale after a number, and where it ends. The "m" of metres has the factor 1."""
     word = match["scale"]
     if not word:
         return 1.0, 0
@@ -185,7 +185,7 @@ def _scale(match: regex.Match[str], units: list[Unit]) -> tuple[float, int]:
 
 
 def read_amount(match: regex.Match[str]) -> Quantity | None:
-    """Read a number with what stands around it."""
+    """Read a number with its sign, scale and unit."""
     value = _value(match)
     units, scale, end = _unit_and_scale(match)
     if value is None or not _is_amount(match, end, bool(units), scale):
@@ -212,12 +212,11 @@ def read_amount(match: regex.Match[str]) -> Quantity | None:
 
 
 def _unit_and_scale(match: regex.Match[str]) -> tuple[list[Unit], float, int]:
-    """Return what the unit of an amount may be, the factor of a word such as a million, and where both end."""
+    """Return the possible units of an amount, the factor of its scale, and where both end."""
     units, unit_end = _units(match)
     if match["currency"]:
         currency = currency_of(match["currency"])
-        is_code = currency and not currency.name  # "WON 52 %" in capitals has none
-        units, unit_end = [currency] if currency and is_code else [], 0
+        units, unit_end = [currency] if currency and not currency.name else [], 0  # not the word in "WON 52 %"
     scale, scale_end = _scale(match, units)
     if match["scale"] == "m" and not units:
         metre, unit_end = unit_of("m"), 0
@@ -245,7 +244,7 @@ def _plain_unit(match: regex.Match[str], scale: float, end: int) -> Unit:
 
 
 def _is_amount(match: regex.Match[str], end: int, has_unit: bool, scale: float) -> bool:
-    """Tell whether a form is an amount, by the words around it."""
+    """Tell whether a match is an amount, by the words around it."""
     text, before = match.string, match.string[max(0, match.start() - 40) : match.start()]
     is_plain = not has_unit and scale == 1 and not match["part"]
     if _JOINED.match(text, end) or (match["currency"] and not has_unit):
@@ -261,7 +260,7 @@ def _is_amount(match: regex.Match[str], end: int, has_unit: bool, scale: float) 
         if match["part"].lower() == "half" and not match["tops"]:
             return bool(_OF_ALL.match(text, end)) and not _ORDINAL_BEFORE.search(before)
         if match["tops"] and before.lower().endswith(" and ") and not match["tops"].isdigit():
-            return False  # of a sum that was not read
+            return False  # part of a sum that was not read
         if match["part"].lower() in ("half", "quarter") or match["parts"]:
             return not _NO_PART.match(text, end)
         return bool(match["tops"]) and bool(_OF_OR_END.match(text, end))
@@ -319,7 +318,7 @@ def pair_of(start: int, end: int, text: str, parts: tuple[int, int]) -> Quantity
 
 
 def read_ordinal(match: regex.Match[str]) -> Quantity | None:
-    """Read an ordinal; "first" is more often another word, but for a first place."""
+    """Read an ordinal. "First" counts only as in "first place", as it is mostly another word."""
     number = int(match["number"])
     if number == 1 and not _PLACE.match(match.string, match.end()):
         return None

@@ -1,4 +1,4 @@
-"""Bounds of quantities: at least, at most, about and the like, by the words before and behind them."""
+"""Read the bounds of quantities, such as at least, at most and about, from the words around them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import regex
 
 from mars_score.variants.judgements.quantities.quantity import Quantity
 
-_REACH = 60  # characters before a quantity in which its bound stands
+_REACH = 60  # characters before a quantity that are searched for a bound
 _OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "": "", "~": "~"}
 _END = r"(?:the\ |an?\ |about\ |the\ age\ of\ )?$"
 _MORE = (
@@ -18,7 +18,7 @@ _MORE = (
 )
 _LESS = r"(?:less|fewer|lower|shorter|younger|smaller)\ than|under|below|short\ of"
 _JUST = r"(?:just|slightly|a\ little|little|a\ bit|marginally)"
-_BEFORE = [  # a form, its bound, and whether the value is near to it; the longer forms first
+_BEFORE = [  # pattern, bound, and whether the value is close to it; longer patterns first
     (rf"{_JUST}\ (?:{_MORE})", ">", True),
     (rf"{_JUST}\ (?:{_LESS})|nearly|almost|not\ quite|close\ to", "<", True),
     (
@@ -43,7 +43,7 @@ _FORMS = [
     (regex.compile(rf"(?<![\w-])(?:{form})\ ?{_END}", regex.IGNORECASE | regex.VERBOSE), bound, near)
     for form, bound, near in _BEFORE
 ]
-# A negation turns a bound around: of a verb directly before it ("may not weigh more than"), or of people.
+# A negation reverses a bound, if it negates the verb before it ("may not weigh more than") or people ("no one").
 _NEGATED = re.compile(
     r"(?:\bnot|n['\u2019]t|\bnever|\bcannot)(?: [\w-]+)? $|\b(?:nobody|no one|none|no [\w-]+)(?: [\w-]+)? $",
     re.IGNORECASE,
@@ -71,7 +71,7 @@ _BEHIND = [
 
 
 def bounded(quantity: Quantity, text: str) -> Quantity:
-    """Return a quantity with the bound that the words around it set."""
+    """Return a quantity with its bound."""
     bound, near = _bound(quantity, text)
     also = tuple(replace(one, bound=bound, near=near) for one in quantity.also)
     return replace(quantity, bound=bound, near=near, also=also)
@@ -95,5 +95,5 @@ def _bound(quantity: Quantity, text: str) -> tuple[str, bool]:
 
 
 def _is_time(quantity: Quantity) -> bool:
-    """Tell whether something lasts: "over four winters" says during."""
+    """Tell whether a quantity is a period, as "over" then means "during"."""
     return quantity.dimension == "duration" or quantity.counted in _TIMES

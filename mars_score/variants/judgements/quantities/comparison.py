@@ -1,4 +1,4 @@
-"""Compare quantities by their values: which are equal, which follow from others, and which differ for certain."""
+"""Compare quantities by value: whether they are equal, follow from others, or contradict others."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.recognition import read_quantities
 from mars_score.variants.judgements.quantities.units import CALENDAR, YEAR, same_dimension
 
-_EXACT = 1e-6  # relative: what conversion leaves
-_CONVERTED = 0.02  # A value in another unit is written with few digits, but is not further off than this.
-_ABOUT = 0.03  # "About" covers this much at least, and
-_MOST = 0.1  # this much at most, however round the number is.
-_SCALE = 20.0  # °C
-_ROUNDED = 0.02  # "8 billion" may be said of 8.1 without "about".
-_FAR = 1.5  # "More than 3" is not said of 300.
-_NEAR = 1.1  # "Just over" covers this much.
+# Relative tolerances
+_EXACT = 1e-6  # error of conversion
+_CONVERTED = 0.02  # largest error of a value that was converted to another unit and rounded
+_ABOUT = 0.03  # smallest range of "about"
+_MOST = 0.1  # largest range of "about"
+_ROUNDED = 0.02  # "8 billion" may stand for 8.1 billion without "about"
+_FAR = 1.5  # factor up to which "more than 3" may be said
+_NEAR = 1.1  # factor up to which "just over 3" may be said
+_SCALE = 20.0  # °C; smallest value that the tolerance of a temperature is relative to
 
 
 def equal(one: Quantity, other: Quantity) -> bool:
-    """Tell whether two quantities have the same value, within the digits that are written; bounds do not count.
+    """Tell whether two quantities have the same value, up to their written digits and without their bounds.
 
-    Where a form can be read in several ways, one that agrees suffices.
+    If a quantity has several readings, one that agrees is enough.
     """
     return any(_equal(*pair) for pair in product(one.readings, other.readings))
 
@@ -43,7 +44,7 @@ def _equal(one: Quantity, other: Quantity) -> bool:
 
 
 def _comparable(one: Quantity, other: Quantity) -> bool:
-    """Tell whether two dimensions are the same or may be: a bare number may be a share or a year."""
+    """Tell whether two dimensions may be the same. A bare number may be a share or a year."""
     pair = {one.dimension, other.dimension}
     if pair == {"number", "share"}:
         number = one if one.dimension == "number" else other
@@ -54,25 +55,25 @@ def _comparable(one: Quantity, other: Quantity) -> bool:
 
 def _tolerance(one: Quantity, other: Quantity, value: float) -> float:
     if one.dimension == "temperature":
-        value = max(value, _SCALE)  # near 0 °C shares of a value say nothing
+        value = max(value, _SCALE)
     exact = value * _EXACT
     if one.unit.name == other.unit.name or "year" in (one.dimension, other.dimension):
         return exact
     calendar = {name in CALENDAR for name in (one.unit.name, other.unit.name)}
-    if one.dimension == "duration" and len(calendar) == 2:  # months and years have no fixed number of days
+    if one.dimension == "duration" and len(calendar) == 2:  # Months and years have no fixed number of days.
         return value * _CONVERTED
     return max(exact, min(one.error, other.error, value * _CONVERTED))
 
 
-# What follows from others
+# Entailment
 
 
 def is_said(quantity: Quantity, others: Sequence[Quantity]) -> bool:
-    """Tell whether a quantity is one of a premise's, or follows from one by rounding or by its bound.
+    """Tell whether a quantity equals one of a premise, or follows from one by rounding or its bound.
 
     Args:
-        quantity: of a hypothesis.
-        others: of the premise.
+        quantity: a quantity of a hypothesis.
+        others: the quantities of the premise.
     """
     readings = [reading for other in others for reading in other.readings]
     if quantity.dimension == "pair":
@@ -101,7 +102,7 @@ def _follows(said: Quantity, known: Quantity) -> bool:
 
 
 def _strict_against(said: Quantity, known: Quantity) -> bool:
-    """Tell whether bounds of the same value are opposite: 8 is not more than 8, nor is at least 8 at most 8."""
+    """Tell whether bounds of the same value exclude each other: 8 and more than 8, at least 8 and at most 8."""
     if said.bound in ("", "~"):
         return known.bound in ("<", ">") and not known.near
     if known.bound in ("", "~"):
@@ -122,8 +123,6 @@ def _value_follows(said: Quantity, known: Quantity) -> bool:
     reach = _NEAR if said.near else _FAR
     if said.bound[0] == ">":
         return known.bound[:1] != "<" and value <= other <= value * reach
-    if said.near:
-        return known.bound[:1] != ">" and value / reach <= other <= value
     return known.bound[:1] != ">" and value / reach <= other <= value
 
 
@@ -132,22 +131,18 @@ def _approximate(said: Quantity, known: Quantity, size: float) -> float:
 
 
 def _as_bare_number(said: Quantity, known: Quantity) -> bool:
-    """Tell whether one is the other without its unit, as in "aged 34", "at nine" and "number five"."""
+    """Tell whether one quantity is the other without its unit, as in "aged 34", "at nine" and "number five"."""
     for bare, full in ((said, known), (known, said)):
         if bare.dimension == "number" and full.written == bare.low and bare.is_single and full.is_single:
             is_age = full.dimension == "duration" and full.unit.name == "year"
-            if (
-                is_age
-                or full.dimension in ("ordinal", "degree")
-                or (full.dimension == "clock" and not full.low % 60)
-            ):
+            is_full_hour = full.dimension == "clock" and not full.low % 60
+            if is_age or is_full_hour or full.dimension in ("ordinal", "degree"):
                 return not _strict_against(said, known)
-    is_degree = {said.dimension, known.dimension} == {"degree", "temperature"}
-    is_anniversary = {said.dimension, known.dimension} == {"ordinal", "duration"}
-    if is_anniversary:
+    dimensions = {said.dimension, known.dimension}
+    if dimensions == {"ordinal", "duration"}:  # an anniversary
         ordinal, duration = (said, known) if said.dimension == "ordinal" else (known, said)
         return math.isclose(duration.low / YEAR, ordinal.low, rel_tol=1e-3)
-    return is_degree and said.written == known.written
+    return dimensions == {"degree", "temperature"} and said.written == known.written
 
 
 def _time_follows(said: Quantity, known: Quantity) -> bool:
@@ -167,14 +162,13 @@ def _time_follows(said: Quantity, known: Quantity) -> bool:
     if {said.dimension, known.dimension} == {"year", "number"}:
         return _equal(said, known)
     if said.is_single and known.is_single:
-        return _equal(said, known) or (
-            said.bound in ("~",) and abs(said.low - known.low) <= (15 if said.dimension == "clock" else 2)
-        )
+        reach = 15 if said.dimension == "clock" else 2  # minutes or years
+        return _equal(said, known) or (said.bound == "~" and abs(said.low - known.low) <= reach)
     return (said.low <= known.low and known.high <= said.high) or said.low in (known.low, known.high)
 
 
 def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
-    """Tell whether a quantity is the time between two years of a premise, a year counted from one, or the like."""
+    """Tell whether a quantity is a time computed from two of a premise, such as the time between two years."""
     if quantity.dimension == "clock":  # half an hour after 6:30
         times = [reading.low for other in others if other.dimension == "clock" for reading in other.readings]
         spans = [other.low / 60 for other in others if other.dimension == "duration"]
@@ -191,24 +185,24 @@ def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
     return False
 
 
-# What differs
+# Contradiction
 
 
 def conflicts(quantity: Quantity, others: Sequence[Quantity]) -> Quantity | None:
-    """Return the quantity of a premise from which one of a hypothesis differs for certain; None if there is none.
+    """Return the quantity of a premise that excludes one of a hypothesis; None if there is none.
 
-    Both are of one dimension and, where they count things, of the same things. Whether both texts speak of the
-    same occasion is for the caller to tell.
+    Both have the same dimension and, as plain numbers, count the same things. The caller must check that both
+    texts are about the same fact.
 
     Args:
-        quantity: of a hypothesis.
-        others: of the premise.
+        quantity: a quantity of a hypothesis.
+        others: the quantities of the premise.
     """
     if is_said(quantity, others):
         return None
     candidates = [other for other in others if _differs(quantity, other)]
     rivals = [other for other in others if _is_rival(quantity, other)]
-    if not candidates or len(candidates) < len(rivals):  # one of them may be meant
+    if not candidates or len(candidates) < len(rivals):  # Another one may be meant.
         return None
     return min(candidates, key=lambda other: abs(other.low - quantity.low))
 
@@ -238,23 +232,21 @@ def _excludes(one: Quantity, other: Quantity) -> bool:
     if one.dimension in ("weekday", "year", "clock") and not (one.is_single and other.is_single):
         return one.dimension == "year" and (one.high < other.low or other.high < one.low)
     if other.bound not in ("", "~") and not other.near and one.bound in ("", "~"):
-        return False  # "10 kg" may be an example of what a limit excludes
+        return False  # "10 kg" may be an example beyond a limit.
     if not (one.is_single or other.is_single or one.bound or other.bound):
-        return not _equal(one, other)  # Of two ranges each states both of its ends.
+        return not _equal(one, other)
     (low, high), (least, most) = _interval(one), _interval(other)
     size = max(abs(one.low), abs(other.low))
-    margin = max(
-        _tolerance(one, other, size),
-        *(_approximate(one, other, size) if "~" in (one.bound, other.bound) else 0,),
-        0,
-    )
+    margin = _tolerance(one, other, size)
+    if "~" in (one.bound, other.bound):
+        margin = max(margin, _approximate(one, other, size))
     if not _equal(one, other) and (high < least - margin or most < low - margin):
         return True
     return bool(one.bound and other.bound) and _equal(one, other) and _strict_against(one, other)
 
 
 def _interval(quantity: Quantity) -> tuple[float, float]:
-    """Return the values that a quantity leaves open."""
+    """Return the lowest and the highest value that a quantity allows."""
     if quantity.bound[:1] == ">":
         return quantity.low + (quantity.error * 1e-3 if quantity.bound == ">" else 0), math.inf
     if quantity.bound[:1] == "<":
@@ -262,18 +254,11 @@ def _interval(quantity: Quantity) -> tuple[float, float]:
     return quantity.low, quantity.high
 
 
-# In the notation of another text
+# Notation
 
 
 def in_notation_of(hypothesis: str, premise: str) -> str:
-    """Write each quantity of a hypothesis as the premise writes it, where it has one of the same value.
-
-    Quantities that equal none of the premise, and all other words, stay as they are.
-
-    Args:
-        hypothesis: the text to write anew.
-        premise: the text whose notation is taken.
-    """
+    """Write each quantity of a hypothesis as the premise writes the same value, if it has it."""
     known = read_quantities(premise)
     parts, at = [], 0
     for quantity in read_quantities(hypothesis):
@@ -290,13 +275,13 @@ def _is_same_kind(one: Quantity, other: Quantity) -> bool:
 
 
 def _written(quantity: Quantity, other: Quantity, text: str) -> tuple[int, int, str]:
-    """Return a span of a text and what to write there: a quantity as another is written."""
+    """Return a span of a text and its replacement, which has the notation of another quantity."""
     mine, theirs = _NUMBER_AND_UNIT.fullmatch(quantity.text), _NUMBER_AND_UNIT.fullmatch(other.text)
     written = other.text
     if mine and theirs and quantity.unit.name and other.unit.name:
-        if _same_word(mine["unit"], theirs["unit"]):  # only the number differs: "thirty-four-year-old"
+        if _same_word(mine["unit"], theirs["unit"]):  # Only the number differs: "thirty-four-year-old".
             return quantity.start, quantity.start + len(mine["number"]), theirs["number"]
-        if mine["space"] == "-":  # an attribute: "a 90-minute film"
+        if mine["space"] == "-":  # "a 90-minute film"
             written = f"{theirs['number']}-{theirs['unit'].removesuffix('s')}"
     begins = _SENTENCE_START.search(text, max(0, quantity.start - 3), quantity.start)
     if begins:

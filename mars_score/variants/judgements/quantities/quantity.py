@@ -1,4 +1,4 @@
-"""A quantity of a text: its value, and how it is written."""
+"""The data class of a quantity: its value and its notation."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ class Quantity:
     """A quantity of a text.
 
     Attributes:
-        start: where it begins in the text, with its unit.
-        end: where it ends.
-        text: how it is written.
-        low: its value in the base unit of its dimension: SI units, °C, a share of one, minutes of the day.
-        high: the same, but for a range.
+        start: index of its first character, with its unit.
+        end: index after its last character.
+        text: the quantity as it is written.
+        low: its value in the base unit of its dimension: SI units, °C, a share of 1, or minutes of the day.
+        high: the upper end of a range, else equal to ``low``.
         unit: its unit and dimension.
-        written: the number that is written, without the unit.
-        scale: the word behind the number, such as a million, as a factor.
-        bound: "" for a plain value, "~" for about one; else "<", "<=", ">" or ">=".
+        written: the number without the unit.
+        scale: factor of a word such as "million" after the number.
+        bound: "" for an exact value, "~" for about; else "<", "<=", ">" or ">=".
         near: whether the value is close to its bound, as in "just over".
-        error: half of the last digit that is written, in the base unit; 0 for a value in words such as "half".
-        rounding: the same where zeros at the end of a number do not count as digits.
-        parts: of a date year, month and day, each 0 if unknown; of a score or ratio its numbers.
-        counted: the word behind a plain number, in lower case and without the s of a plural.
-        also: other readings of the same words, as of 3/5/24.
+        error: half of the last written digit, in the base unit; 0 for words such as "half".
+        rounding: the same without counting the zeros at the end of the number.
+        parts: year, month and day of a date, each 0 if unknown; the numbers of a score or ratio.
+        counted: the word after a plain number, in lower case and without the s of a plural.
+        also: other readings of the same text, as of 3/5/24.
     """
 
     start: int
@@ -47,21 +47,21 @@ class Quantity:
 
     @property
     def dimension(self) -> str:
-        """What is measured: "number", "share", "money:EUR", "duration", "date", "clock", "length" and others."""
+        """Return the dimension, such as "number", "share", "money:EUR", "duration", "date", "clock", "length"."""
         return self.unit.dimension
 
     @property
     def readings(self) -> tuple[Quantity, ...]:
-        """All readings, this one first."""
+        """Return all readings, this one first."""
         return (self, *self.also)
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one value, not a range."""
+        """Tell whether it is one value, not a range."""
         return self.low == self.high
 
     def in_unit(self, unit: Unit, scale: float = 1.0) -> Quantity:
-        """Return this quantity as one of another unit: "3" of "3 to 5 days" in days."""
+        """Give the same number another unit: "3" in "3 to 5 days" is in days."""
         number = self.written * scale
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""Read the quantities of an English text. What may be no quantity is left unread."""
+"""Read the quantities of an English text, without numbers that may be something else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
 from mars_score.variants.judgements.quantities.words import CARDINALS, ORDINALS, InDigits, either
 
 _Form = tuple[regex.Pattern[str], Callable[[regex.Match[str]], Quantity | None]]
-_TELEPHONES = regex.compile(  # and addresses of the web and of mail
+_TELEPHONES = regex.compile(  # also web and mail addresses
     r"""(?:https?://|www\.)\S+ | (?<!\S)[^\s@]{1,80}@\S+
     | (?<![\w.,$\u20ac\u00a3:'\u2019])(?<!\d[ \u00a0\u202f])0\d{2,15}(?:[ -]\d{2,8}){0,6}
     | \+\d{1,3}[ -]?\(?\d[\d\ ()-]{5,20}\d | \(\d{3}\)\ ?\d{3}[ -]?\d{4} | (?<!\d)\d{3}-\d{4}(?!\d)
@@ -39,14 +39,14 @@ _IDENTIFIERS = regex.compile(
     regex.VERBOSE,
 )
 _MARKS = (
-    regex.compile(  # of lists, citations, losses in accounts, margins of error, powers; durations with seconds
+    regex.compile(  # list marks, citations, losses in accounts, margins of error, powers, durations with seconds
         r"""(?m:^)\s{0,9}\(?\d{1,2}[.)]\s | [(\[](?!(?:1[1-9]|20)\d\d\))\d[\d.,]{0,15}[)\]]
     | (?<!\d)\d[\d.,]{0,15}\s?\u00b1\s?\d[\d.,]{0,15} | (?<!\d)\d{1,15}(?:\^|\*\*)-?\d+
     | (?<!\d)\d{1,15}[\u00b9\u00b2\u00b3] | (?<![\d:])\d{1,2}(?::\d\d){2,4}""",
         regex.VERBOSE,
     )
 )
-_PHRASES = regex.compile(  # with ordinals that count nothing
+_PHRASES = regex.compile(  # phrases with ordinals that count nothing
     r"""\b\d{1,3}(?:st|nd|rd|th)[ -](?:to[ -])?last\b | \blast\ but\ (?:one|\d)\b
     | \b(?:1st|2nd|3rd|4th|first)\ quarters?\b
     | \b3rd[ -](?:part(?:y|ies)|world|person)\b | \b2nd[ -](?:hand|nature|thoughts?|guess\w*)
@@ -72,7 +72,7 @@ _FORMS: tuple[_Form, ...] = (
 
 @lru_cache(maxsize=4096)
 def read_quantities(text: str) -> tuple[Quantity, ...]:
-    """Read the quantities of an English text, in the order in which they stand."""
+    """Read the quantities of an English text, in order."""
     found, at = [], 0
     for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
         found += [_at(quantity, text, at + quantity.start, at + quantity.end) for quantity in _read(text[at:end])]
@@ -80,8 +80,8 @@ def read_quantities(text: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-_LONGEST = 5000  # characters of a sentence; what is longer is no prose, and takes too long
-# A rough end of a sentence: no quantity stands on both sides. After an abbreviation, a capital is rare.
+_LONGEST = 5000  # most characters of a sentence; a longer one is no prose and takes too long
+# Roughly the end of a sentence, where no quantity goes on. A capital is rare after an abbreviation.
 _SENTENCE_END = re.compile(r"\n+|(?<=[a-z]{3}[.!?])\s+(?=[A-Z])")
 _MAY_HAVE = re.compile(
     rf"""[\d\u00bc-\u00be\u2150-\u215e]|\b(?:half|quarters?|(?:{CARDINALS})|(?:{ORDINALS}|second)s?|dozens?
@@ -100,7 +100,7 @@ def _read(sentence: str) -> tuple[Quantity, ...]:
 
 
 def _found(digits: InDigits, original: str) -> Iterable[Quantity]:
-    """Yield the quantities one by one: of forms that overlap the first stands."""
+    """Yield the quantities. Where patterns overlap, the first one counts."""
     claimed = bytearray(len(digits.text))
     for pattern, read in _FORMS:
         at = 0
@@ -140,7 +140,7 @@ def _joined(found: list[Quantity], text: str) -> list[Quantity]:
 
 
 def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None:
-    """Return what two neighbours are together; None if they stand apart."""
+    """Join two adjacent quantities; None if they are separate."""
     between = text[first.end : second.start]
     if len(between) > 6 or not first.is_single or not second.is_single:
         return None
@@ -159,7 +159,7 @@ def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None
 
 
 def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) -> list[Quantity] | None:
-    """Return the range or the score of two quantities, or both in one unit; None if they are not related."""
+    """Return the range or the score of two quantities, or both in one unit; None if they are unrelated."""
     span = (start, second.end, text[start : second.end])
     if first.dimension == "year" and second.dimension in ("number", "year") and second.written < 100 and not word:
         last = first.low - first.low % 100 + second.written
@@ -181,7 +181,7 @@ _UNITLESS = ("clock", "ordinal", "weekday", "pair")
 
 
 def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity] | None:
-    """Give a bare number the unit, or the million, of the other; None if they measure different things."""
+    """Give a bare number the unit and scale of the other; None if they have different dimensions."""
     kinds = first.dimension, second.dimension
     if "date" in kinds:
         return None
@@ -208,26 +208,17 @@ def _ranged(quantity: Quantity, low: float, high: float, span: tuple[int, int, s
 
 
 def _compound(first: Quantity, second: Quantity, between: str, text: str) -> Quantity | None:
-    """Return the sum of a quantity and of one of a smaller unit; None if they are no sum."""
+    """Return the sum of a quantity and one in a smaller unit; None if they are no sum."""
     is_money = first.dimension.startswith("money") and first.text[-1:].isalpha()
-    if (
-        is_money
-        and second.dimension == "number"
-        and between == " "
-        and 10 <= second.written < 100
-        and not second.counted
-    ):
+    follows = second.dimension == "number" and between == " "  # a bare number, as in "one metre 80"
+    is_two_digits = 10 <= second.written < 100 and not second.counted
+    if is_money and follows and is_two_digits:
         second = replace(second, low=second.written / 100, unit=first.unit._replace(factor=0.01))
-    elif (
-        first.unit.name == "meter"
-        and first.text[-1:].isalpha()
-        and second.dimension == "number"
-        and between == " "
-    ):
-        if not 10 <= second.written < 100 or second.counted:
+    elif first.unit.name == "meter" and first.text[-1:].isalpha() and follows:
+        if not is_two_digits:
             return None
-        second = second.in_unit(unit_of("cm") or NO_UNIT)  # one metre 80
-    elif first.unit.name == "foot" and second.dimension == "number" and between == " " and not second.counted:
+        second = second.in_unit(unit_of("cm") or NO_UNIT)
+    elif first.unit.name == "foot" and follows and not second.counted:
         second = second.in_unit(unit_of("inch") or NO_UNIT)
     elif first.dimension != second.dimension and not (is_money and second.unit.name in ("cent", "penny", "pence")):
         return None

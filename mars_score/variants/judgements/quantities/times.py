@@ -1,4 +1,4 @@
-"""Forms of dates, years, weekdays and times of day, over a text whose numbers are in digits."""
+"""Patterns of dates, years, weekdays and times of day, for texts with numbers in digits."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _WEEKDAYS = {
     for names in (calendar.day_name, calendar.day_abbr)
     for number, name in enumerate(names, 1)
 } | {"tues": 2, "thur": 4, "thurs": 4}
-_OTHER_WORDS = frozenset(
-    ["may", "march", "mar", "april", "june", "august", "jan", "dec"]
-)  # verbs, names and a decision's "dec"
+# These are also verbs, names and abbreviations.
+_OTHER_WORDS = frozenset({"may", "march", "mar", "april", "june", "august", "jan", "dec"})
 _MONTH = f"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
-_FREE = r"(?<![\w#\u00a7^_=/\\.@,:-])"  # where a date or time may begin
+_FREE = r"(?<![\w#\u00a7^_=/\\.@,:-])"  # A date or time may begin here.
 _PERCENT = r"\s?%|\s?per ?cent\b"
 _SCALE = "hundred|thousand|million|billion|trillion|dozen"
 _YEAR = r"(?P<year>1[1-9]\d\d|20\d\d)(?![\d,]*\d)"
@@ -106,7 +105,7 @@ def _at(match: regex.Match[str], value: float, high: float | None = None, **fiel
 
 
 def _year(text: str) -> int:
-    """Read a year of four or two digits; of two, the nearest to the year 2000 or so."""
+    """Read a year of four or two digits; two digits are a year from 1950 to 2049."""
     year = int(text)
     return year if len(text) == 4 else year + (2000 if year < 50 else 1900)
 
@@ -125,20 +124,13 @@ def _date(match: regex.Match[str]) -> Quantity | None:
     month = _MONTHS[name] if name else int(fields["number"])
     readings = [(year, month, day)]
     if fields.get("dot"):
-        readings.append((year, day, month))  # American, the month first
+        readings.append((year, day, month))  # American, with the month first
     found = [
         _at(match, year, unit=DATE, parts=parts)
         for parts in dict.fromkeys(readings)
         if parts[1] <= 12 and parts[2] <= 31
     ]
-    if not found or (match["year"] or "0000").isdigit() is False:
-        return None
-    return _with_readings(found)
-
-
-def _with_readings(found: list[Quantity]) -> Quantity:
-    first, *others = found
-    return replace(first, also=tuple(others))
+    return replace(found[0], also=tuple(found[1:])) if found else None
 
 
 def _month(match: regex.Match[str]) -> Quantity | None:
@@ -160,15 +152,12 @@ def _weekday(match: regex.Match[str]) -> Quantity | None:
     ):
         return None
     quantity = _at(match, _WEEKDAYS[name], unit=WEEKDAY)
-    return quantity if is_short or not match["point"] else _cut(quantity, 1)
+    if is_short or not match["point"]:
+        return quantity
+    return replace(quantity, end=quantity.end - 1, text=quantity.text[:-1])  # without the end of the sentence
 
 
-_GOES_ON = re.compile(r"\.,? [a-z\d]")  # behind an abbreviation; "The Sun." is none
-
-
-def _cut(quantity: Quantity, length: int) -> Quantity:
-    """Leave the full stop of a sentence out."""
-    return replace(quantity, end=quantity.end - length, text=quantity.text[:-length])
+_GOES_ON = re.compile(r"\.,? [a-z\d]")  # after an abbreviation; "The Sun." is none
 
 
 def _clock(match: regex.Match[str]) -> Quantity | None:
@@ -193,14 +182,14 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
 
 
 def _half(part: str | None, hour: int) -> str:
-    """Return the half of the day, "a" or "p", of a part of the day; "" where there is none."""
+    """Return "a" or "p" (as in a.m. and p.m.) for a part of the day; "" without one."""
     if part and part.lower() == "night":
         return "p" if 6 <= hour < 12 else "a"
     return {"morning": "a", "afternoon": "p", "evening": "p"}.get((part or "").lower(), "")
 
 
 def _era(match: regex.Match[str]) -> Quantity:
-    """Read a century or a decade, or a third of it."""
+    """Read a century or a decade, or the early, middle or late part of one."""
     if match["century"]:
         first, length = (int(match["century"]) - 1) * 100, 100
     elif match["year"]:
@@ -220,4 +209,4 @@ def _short_year(match: regex.Match[str]) -> Quantity:
 DATES = tuple((pattern, _date) for pattern in _DATES)
 CLOCKS = tuple((pattern, _clock) for pattern in _CLOCKS)
 YEARS = ((_ERA, _era), (_SHORT_YEAR, _short_year))
-NAMES = ((_MONTH_ALONE, _month), (_WEEKDAY, _weekday))  # of months and days, without a number
+NAMES = ((_MONTH_ALONE, _month), (_WEEKDAY, _weekday))  # names of months and days without a number

@@ -1,75 +1,35 @@
-"""Units and currencies of quantities: their dimensions, and their factors to a base unit, by pint."""
+"""Look up units and currencies: their dimensions, and their factors to a base unit by pint."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import pint
 
-# Units of pint that texts write beside numbers; most of its other names are words of English.
-_UNITS = frozenset(
-    [
-        *("meter", "inch", "foot", "yard", "mile", "nautical_mile", "light_year"),
-        *("gram", "metric_ton", "ton", "pound", "ounce", "stone", "carat"),
-        *("second", "minute", "hour", "day", "week", "fortnight", "month", "year"),
-        *("liter", "cup", "pint", "quart", "gallon", "tablespoon", "teaspoon", "fluid_ounce", "cubic_centimeter"),
-        *("acre", "hectare", "mile_per_hour", "kilometer_per_hour", "knot", "byte", "bit", "bit_per_second"),
-        *(
-            "watt",
-            "horsepower",
-            "watt_hour",
-            "joule",
-            "calorie",
-            "british_thermal_unit",
-            "electron_volt",
-            "newton",
-        ),
-        *("volt", "ampere", "ohm", "hertz", "revolutions_per_minute", "decibel", "mole"),
-        *("pascal", "bar", "millimeter_Hg", "meter_Hg", "standard_atmosphere", "pound_force_per_square_inch"),
-        *("degree", "degree_Celsius", "degree_Fahrenheit", "kelvin"),
-    ]
-)
-_METRIC = frozenset(  # units that have prefixes
-    [
-        *(
-            "meter",
-            "gram",
-            "second",
-            "liter",
-            "byte",
-            "bit",
-            "bit_per_second",
-            "watt",
-            "watt_hour",
-            "joule",
-            "calorie",
-        ),
-        *("electron_volt", "newton", "volt", "ampere", "ohm", "hertz", "mole", "pascal", "bar"),
-    ]
-)
-_PREFIXES = frozenset(
-    [
-        "",
-        "kilo",
-        "mega",
-        "giga",
-        "tera",
-        "hecto",
-        "deci",
-        "centi",
-        "milli",
-        "micro",
-        "nano",
-        "kibi",
-        "mebi",
-        "gibi",
-    ]
-)
-# Names that pint does not know or reads as something else; symbols that are more often other words are no unit.
+# Units of pint that follow numbers in texts. Most of its other names are ordinary words.
+_UNITS = frozenset([
+    "meter", "inch", "foot", "yard", "mile", "nautical_mile", "light_year", "gram", "metric_ton", "ton", "pound",
+    "ounce", "stone", "carat", "second", "minute", "hour", "day", "week", "fortnight", "month", "year", "liter",
+    "cup", "pint", "quart", "gallon", "tablespoon", "teaspoon", "fluid_ounce", "cubic_centimeter", "acre",
+    "hectare", "mile_per_hour", "kilometer_per_hour", "knot", "byte", "bit", "bit_per_second", "watt",
+    "horsepower", "watt_hour", "joule", "calorie", "british_thermal_unit", "electron_volt", "newton", "volt",
+    "ampere", "ohm", "hertz", "revolutions_per_minute", "decibel", "mole", "pascal", "bar", "millimeter_Hg",
+    "meter_Hg", "standard_atmosphere", "pound_force_per_square_inch", "degree", "degree_Celsius",
+    "degree_Fahrenheit", "kelvin",
+])  # fmt: skip
+# Units with prefixes.
+_METRIC = frozenset([
+    "meter", "gram", "second", "liter", "byte", "bit", "bit_per_second", "watt", "watt_hour", "joule", "calorie",
+    "electron_volt", "newton", "volt", "ampere", "ohm", "hertz", "mole", "pascal", "bar",
+])  # fmt: skip
+_PREFIXES = {
+    "", "kilo", "mega", "giga", "tera", "hecto", "deci", "centi", "milli", "micro", "nano", "kibi", "mebi", "gibi",
+}  # fmt: skip
+# Names that pint lacks or misreads. A symbol that is more often another word is no unit ("").
 _ALIASES = {
     "kilo": "kilogram", "kilos": "kilogram", "kgs": "kilogram", "kms": "kilometer", "kmh": "kilometer_per_hour",
     "cms": "centimeter", "mls": "milliliter", "mth": "month", "mths": "month", "mo": "month", "mos": "month",
@@ -84,16 +44,11 @@ _DIMENSIONS = {  # pint's names of dimensions -> ours
     "[length]": "length", "[mass]": "mass", "[time]": "duration", "[length] ** 3": "volume",
     "[length] ** 2": "area", "[length] / [time]": "speed", "[temperature]": "temperature", "dimensionless": "data",
 }  # fmt: skip
-_BASES = {"dimensionless": "bit", "[temperature]": "degree_Celsius"}  # where it is not pint's own
+_BASES = {"dimensionless": "bit", "[temperature]": "degree_Celsius"}  # base units that differ from pint's
 _COUNTED = ("decibel", "degree", "revolutions_per_minute")
-YEAR = 365.25 * 86400.0
-_YEARS = {
-    "decade": 10,
-    "century": 100,
-    "centurie": 100,
-    "millennium": 1000,
-    "millennia": 1000,
-}  # pint: of logarithms
+YEAR = 365.25 * 86400.0  # seconds
+# Plurals without the s, too.
+_YEARS = {"decade": 10, "century": 100, "centurie": 100, "millennium": 1000, "millennia": 1000}
 CALENDAR = frozenset({"month", "year", "decade", "century", "millennium"})  # units of varying length
 
 SYMBOLS = {
@@ -102,14 +57,12 @@ SYMBOLS = {
     "\u20a9": "KRW", "\u20bd": "RUB", "\u20aa": "ILS", "\u20ba": "TRY", "\u20b4": "UAH", "\u20ab": "VND",
     "\u0e3f": "THB", "\u20b1": "PHP", "\u20a6": "NGN",
 }  # fmt: skip
-_CODES = frozenset(
-    [
-        *("USD", "EUR", "GBP", "JPY", "CHF", "CNY", "INR", "AUD", "CAD", "NZD", "HKD", "SGD", "TWD", "KRW", "SEK"),
-        *("NOK", "DKK", "ISK", "CZK", "PLN", "HUF", "RON", "RUB", "UAH", "TRY", "ILS", "AED", "SAR", "EGP", "ZAR"),
-        *("NGN", "KES", "BRL", "MXN", "ARS", "CLP", "COP", "IDR", "MYR", "VND", "THB", "PHP"),
-    ]
-)
-# Names that several currencies share are words in lower case.
+_CODES = frozenset([
+    "USD", "EUR", "GBP", "JPY", "CHF", "CNY", "INR", "AUD", "CAD", "NZD", "HKD", "SGD", "TWD", "KRW", "SEK", "NOK",
+    "DKK", "ISK", "CZK", "PLN", "HUF", "RON", "RUB", "UAH", "TRY", "ILS", "AED", "SAR", "EGP", "ZAR", "NGN", "KES",
+    "BRL", "MXN", "ARS", "CLP", "COP", "IDR", "MYR", "VND", "THB", "PHP",
+])  # fmt: skip
+# A name that several currencies share maps to a word in lower case.
 _NAMES = {
     "dollar": "dollar", "buck": "dollar", "euro": "EUR", "pound": "GBP", "quid": "GBP", "yen": "JPY",
     "rupee": "INR", "yuan": "CNY", "franc": "franc", "crown": "crown", "krona": "crown", "kronor": "crown",
@@ -118,7 +71,7 @@ _NAMES = {
     "dirham": "AED",
 }  # fmt: skip
 _CENTS = {"cent": "cent", "penny": "GBP", "pence": "GBP"}
-_SHARED = {  # a shared name -> the currencies that it may mean
+_SHARED = {  # shared name -> currencies
     "dollar": {"USD", "AUD", "CAD", "NZD", "HKD", "SGD", "TWD"},
     "franc": {"CHF"},
     "crown": {"SEK", "NOK", "DKK", "CZK", "ISK"},
@@ -134,7 +87,7 @@ NATIONS = {
 
 
 class Unit(NamedTuple):
-    """A unit: its name, its dimension, and how a value in it becomes one in the base unit of the dimension."""
+    """A unit. ``factor`` and ``offset`` convert a value to the base unit of the dimension."""
 
     name: str
     dimension: str
@@ -142,7 +95,7 @@ class Unit(NamedTuple):
     offset: float = 0.0
 
     def base(self, value: float) -> float:
-        """Convert a value in this unit."""
+        """Convert a value to the base unit."""
         return value * self.factor + self.offset
 
 
@@ -153,14 +106,14 @@ POINTS = Unit("percentage point", "percentage point", 1.0)
 
 @cache
 def _registry() -> pint.UnitRegistry[float]:
-    import pint  # takes a third of a second, which only texts with units need
+    import pint  # takes a third of a second
 
     return pint.UnitRegistry()
 
 
 @lru_cache(maxsize=4096)
 def unit_of(word: str) -> Unit | None:
-    """Read the name or symbol of a unit, such as "kilometres", "kWh" or "°C"; None if it is none."""
+    """Look up the name or symbol of a unit, such as "kilometres", "kWh" or "°C"; None if there is no such unit."""
     word = unicodedata.normalize("NFKC", re.sub(r"(?i)^degrees? |(?<=\u00b0)\s", "", word.strip(" .-")))
     if word in ("C", "F"):
         word = f"\u00b0{word}"
@@ -169,7 +122,7 @@ def unit_of(word: str) -> Unit | None:
         name = lower if lower in _YEARS else many
         return Unit(name, "duration", _YEARS[name] * YEAR)
     known = _ALIASES.get(lower)
-    # Symbols differ by case (mW and MW), but a text in capitals has no other: "25 KM".
+    # Symbols may differ by case (mW and MW), but texts in capitals have only one: "25 KM".
     in_any_case = len(word) > 3 or (len(word) > 1 and word.isupper())
     names = [known] if known is not None else [word, *([lower] if in_any_case else [])]
     return next((unit for name in names if name and (unit := _unit(name))), None)
@@ -186,20 +139,17 @@ def _unit(name: str) -> Unit | None:
     if found is None:
         return None
     full = found[0] + found[1]
-    if found[1] in _COUNTED:  # has no dimension, or a scale that is no multiple
+    if found[1] in _COUNTED:  # no dimension, or a logarithmic scale
         return Unit(full, found[1], 1.0)
     dimension = str(registry.Quantity(1.0, full).dimensionality)
-    zero, one = (_in_base(registry.Quantity(number, full), _BASES.get(dimension)) for number in (0.0, 1.0))
+    base = _BASES.get(dimension) or registry.Quantity(1.0, full).to_base_units().units
+    zero, one = (float(registry.Quantity(number, full).to(base).magnitude) for number in (0.0, 1.0))
     return Unit(full, _DIMENSIONS.get(dimension, dimension), one - zero, zero)
-
-
-def _in_base(quantity: Any, base: str | None) -> float:
-    return float((quantity.to(base) if base else quantity.to_base_units()).magnitude)
 
 
 @lru_cache(maxsize=4096)
 def rate_of(first: str, second: str) -> Unit | None:
-    """Read a rate of two units, such as metres per second; None if one of the names is no unit."""
+    """Look up a rate of two units, such as metres per second; None if one of the names is no unit."""
     above, below = unit_of(first), unit_of(second)
     if not above or not below or above.offset or below.offset:
         return None
@@ -210,7 +160,7 @@ def rate_of(first: str, second: str) -> Unit | None:
 
 @lru_cache(maxsize=4096)
 def power_of(name: str, exponent: int) -> Unit | None:
-    """Read a square or a cubic unit of length; None if the name is none."""
+    """Look up a square or a cubic unit of length; None if the name is no such unit."""
     unit = unit_of(name)
     if not unit or unit.dimension != "length":
         return None
@@ -218,7 +168,7 @@ def power_of(name: str, exponent: int) -> Unit | None:
 
 
 def currency_of(word: str, nation: str = "") -> Unit | None:
-    """Read the symbol, code or name of a currency, perhaps of a nation; None if it is none."""
+    """Look up a currency by symbol, code or name, perhaps of a nation; None if there is no such currency."""
     word = word.strip()
     lower = word.lower()
     if word.upper() in SYMBOLS or word.upper() in _CODES:
@@ -231,7 +181,7 @@ def currency_of(word: str, nation: str = "") -> Unit | None:
 
 
 def same_dimension(one: str, other: str) -> bool:
-    """Tell whether two dimensions are, or may be, the same: "dollars" may be those of any country."""
+    """Tell whether two dimensions may be the same, as "dollars" may be those of any country."""
     if one == other:
         return True
     a, b = one.removeprefix("money:"), other.removeprefix("money:")

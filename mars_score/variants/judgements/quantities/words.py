@@ -1,4 +1,4 @@
-"""Words of numbers as digits: "thirty-four", "the second of June", "nineteen seventy-four"."""
+"""Write number words in digits: "thirty-four", "the second of June", "nineteen seventy-four"."""
 
 import re
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from text_to_num import alpha2digit
 
 
 def either(words: str) -> str:
-    """Return the pattern of any of some words, which stand between spaces."""
+    """Return a pattern for any of some words, which are separated by spaces."""
     return "|".join(words.split())
 
 
@@ -26,13 +26,13 @@ ORDINALS = (
 )
 CARDINALS = f"{_SMALL}|{_TENS}|{_SCALES}"
 _CARDINAL = rf"(?:{_SMALL}|{_TENS}|{_SCALES})"
-# "second" is a time behind a number, "per" and, but for a noun behind it, "a".
+# "second" is a duration after a number and "per", and after "a" unless a noun follows.
 _NOT_BEHIND_SECOND = either("of in and or at on to later after before with from for by so as than is was")
 _SECOND = (
     rf"(?<!\b(?:{_SMALL}|{_TENS}|{_SCALES}|per|half a|split|\d)[ -])(?<!\ba )second\b"
     rf"|(?<=\ba )second(?= (?!(?:{_NOT_BEHIND_SECOND})\b)[a-z])"
 )
-_ONE_PAIR = either(  # things that a pair of is one
+_ONE_PAIR = either(  # a pair of these is one thing
     """trousers pants jeans shorts tights leggings glasses spectacles goggles scissors pliers tweezers tongs
     binoculars headphones pyjamas pajamas shoes socks boots gloves trainers sneakers"""
 )
@@ -51,16 +51,15 @@ _ONE = re.compile(rf"(?: to |-to-| or |-| and )(?:\d|{_SMALL}|{_TENS})", re.IGNO
 
 
 class InDigits:
-    """A text with its words of numbers as digits.
+    """Writes the number words of a text in digits.
 
     Attributes:
-        text: the text with digits.
+        text: the text in digits.
     """
 
     def __init__(self, original: str) -> None:
-        """Write the numbers of a text in digits."""
         parts, at, length = [], 0, 0
-        self._changes = [(0, 0, 0, 0)]  # begin and end in the new text, begin and end in the original
+        self._changes = [(0, 0, 0, 0)]  # start and end in the new text, start and end in the original
         for match in _NUMBER.finditer(original):
             if match[0].lower() == "one" and not _ONE.match(original, match.end()):
                 continue  # mostly a pronoun
@@ -72,11 +71,11 @@ class InDigits:
         self.text = "".join([*parts, original[at:]])
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a span of the new text stood in the original."""
-        _, after, stood, behind = self._change(start)
-        first = stood if start < after else behind + start - after
-        _, after, _, behind = self._change(end - 1)
-        return first, behind if end <= after else behind + end - after
+        """Return the span of the original for a span of the new text."""
+        _, new_end, old_start, old_end = self._change(start)
+        first = old_start if start < new_end else old_end + start - new_end
+        _, new_end, _, old_end = self._change(end - 1)
+        return first, old_end if end <= new_end else old_end + end - new_end
 
     def _change(self, at: int) -> tuple[int, int, int, int]:
         return self._changes[bisect_right(self._changes, at, key=lambda change: change[0]) - 1]
