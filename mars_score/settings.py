@@ -18,11 +18,7 @@ from mars_score.presets import DEFAULT_PRESETS, PRESETS, ModelSettings, NumberTy
 
 VariantName = Literal["paper", "plus", "fast"]
 DEFAULT_VARIANT: VariantName = "plus"
-CONFIGS: dict[str, type[PaperConfig | PlusConfig]] = {
-    "paper": PaperConfig,
-    "plus": PlusConfig,
-    "fast": PlusConfig,
-}
+CONFIGS: dict[str, type[PaperConfig | PlusConfig]] = {"paper": PaperConfig, "plus": PlusConfig, "fast": PlusConfig}
 # Defaults of a variant that differ from those of the fields.
 CHANGES: dict[str, dict[str, object]] = {
     "paper": {},
@@ -48,12 +44,10 @@ class Settings:
         "Remove reasoning such as <think> and special tokens such as <|im_end|> from candidates and samples.",
     )
     language: Annotated[str, AfterValidator(check_language)] = option(
-        ENGLISH,
-        "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline.",
+        ENGLISH, "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline."
     )
     learned: Folder = option(
-        None,
-        "Folder of a learned head (mars train), which corrects the scores and brings its own settings.",
+        None, "Folder of a learned head (mars train), which corrects the scores and brings its own settings."
     )
     models: ModelSettings = ModelSettings()
     config: PlusConfig | PaperConfig = PlusConfig()
