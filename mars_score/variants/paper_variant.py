@@ -126,7 +126,14 @@ class PaperVariant(Variant):
             return {pair: AugmentedReference(pair[1]) for pair in different}
         calls.runtime.report("mask", 0, len(different))
         idf = idf or self._corpus_idf or Idf.count(self._words(corpus).values())
-        templates = self._mask(different, idf)
+        words = self._tagger.tag(reference for _, reference in different)
+        context_words = self._words(context for context, _ in different)
+        templates = {
+            (context, reference): make_templates(
+                reference, words[reference], context_words[context], idf, self.config
+            )
+            for context, reference in different
+        }
         calls.runtime.report("mask", len(different), len(different))
         blanked = [
             (context, template)
@@ -138,17 +145,6 @@ class PaperVariant(Variant):
         few_documents = idf.documents < MIN_DOCUMENTS
         notices = raised({Notice.UNTAGGED: not self._tagger.tags, Notice.FEW_DOCUMENTS: few_documents})
         return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
-
-    def _mask(self, pairs: Sequence[Pair], idf: Idf) -> dict[Pair, Templates]:
-        """Make the templates of each (context, reference) (section 2.1)."""
-        words = self._tagger.tag(reference for _, reference in pairs)
-        context_words = self._words(context for context, _ in pairs)
-        return {
-            (context, reference): make_templates(
-                reference, words[reference], context_words[context], idf, self.config
-            )
-            for context, reference in pairs
-        }
 
     def _row_score(
         self, row: Row, references: Sequence[AugmentedReference], encodings: Mapping[str, Encoding]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -149,43 +150,34 @@ class NliJudge:
             ModelUnavailableError: a model cannot be loaded.
             UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
         """
-        by_context = [one.row for one in questions if one.by_context]
-        by_reference = [one.row for one in questions if one.by_reference]
-        first = self._by(by_context, [tuple(passages_of(row.context)) for row in by_context], calls)
-        second = self._by(by_reference, [row.references for row in by_reference], calls)
+        first = self._by(
+            {one.row: tuple(passages_of(one.row.context)) for one in questions if one.by_context}, calls
+        )
+        second = self._by({one.row: one.row.references for one in questions if one.by_reference}, calls)
         self._ask_other_references(second, calls)
         for judgements in (first, second):
             self._read_leniently(judgements, calls)
-        return {
-            row: [
-                one._replace(by_reference=other)
-                for one, other in zip(first[row], second.get(row, [None] * len(first[row])), strict=True)
-            ]
-            if row in first
-            else second[row]
-            for row in dict.fromkeys([*by_context, *by_reference])
+        both = {
+            row: [one._replace(by_reference=other) for one, other in zip(first[row], second[row], strict=True)]
+            for row in first.keys() & second.keys()
         }
+        return first | second | both
 
-    def _by(
-        self, rows: Sequence[Row], sources: Sequence[tuple[str, ...]], calls: ModelCalls
-    ) -> dict[Row, list[Judgement]]:
+    def _by(self, sources: Mapping[Row, tuple[str, ...]], calls: ModelCalls) -> dict[Row, list[Judgement]]:
         """Judge the statements of each row by its texts."""
-        asked = [
-            ([one.sentence for one in self._first_sentences(row) if one.kind is Kind.STATEMENT], source)
-            for row, source in zip(rows, sources, strict=True)
-        ]
-        return dict(zip(rows, self._ask(asked, calls), strict=True))
+        asked = {
+            row: [(one.sentence, texts) for one in self._first_sentences(row) if one.kind is Kind.STATEMENT]
+            for row, texts in sources.items()
+        }
+        judgements = iter(self._ask([pair for pairs in asked.values() for pair in pairs], calls))
+        return {row: list(islice(judgements, len(pairs))) for row, pairs in asked.items()}
 
-    def _ask(
-        self, asked: Sequence[tuple[Sequence[str], tuple[str, ...]]], calls: ModelCalls
-    ) -> list[list[Judgement]]:
-        """Judge sentences, each list by the premises from its texts."""
+    def _ask(self, asked: Sequence[tuple[str, tuple[str, ...]]], calls: ModelCalls) -> list[Judgement]:
+        """Judge each sentence by a premise from its texts."""
         premises = choose_premises(asked, self._config.premise_words, calls.encode)
-        pairs = [
-            list(zip(texts, of_texts, strict=True)) for (texts, _), of_texts in zip(asked, premises, strict=True)
-        ]
-        judgements = _read([pair for of_texts in pairs for pair in of_texts], calls)
-        return [[judgements[pair] for pair in of_texts] for of_texts in pairs]
+        pairs = [(sentence, premise) for (sentence, _), premise in zip(asked, premises, strict=True)]
+        judgements = _read(pairs, calls)
+        return [judgements[pair] for pair in pairs]
 
     def _first_sentences(self, row: Row) -> Sequence[Statement]:
         return statements_of(row.candidate)[: self._config.max_sentences]
@@ -198,18 +190,14 @@ class NliJudge:
             for index, one in enumerate(of_row)
             if len(row.references) > 1 and one.entailment.refutation >= self.reliability.min_refutation
         ]
-        by_each = iter(
-            self._ask(
-                [
-                    ([judgements[row][index].sentence], (reference,))
-                    for row, index in accused
-                    for reference in row.references
-                ],
-                calls,
-            )
-        )
+        asked = [
+            (judgements[row][index].sentence, (reference,))
+            for row, index in accused
+            for reference in row.references
+        ]
+        by_each = iter(self._ask(asked, calls))
         for row, index in accused:
-            best = max((next(by_each)[0] for _ in row.references), key=lambda one: one.entailment.entailment)
+            best = max(islice(by_each, len(row.references)), key=lambda one: one.entailment.entailment)
             if best.entailment.entailment >= MIN_ACQUITTAL:
                 judgements[row][index] = best
 

@@ -23,14 +23,14 @@ WHOLE_PREMISE_FACTOR = 1.5
 
 
 def choose_premises(
-    judged: Sequence[tuple[Sequence[str], tuple[str, ...]]],
+    judged: Sequence[tuple[str, tuple[str, ...]]],
     words: int,
     encode: Callable[[Iterable[str]], Mapping[str, Encoding]],
-) -> list[list[str]]:
+) -> list[str]:
     """Return the premise of each sentence.
 
     Args:
-        judged: sentences of a candidate, with the texts that they are judged by.
+        judged: sentences of candidates, with the texts that they are judged by.
         words: most words of an excerpt.
         encode: encodes texts, as :meth:`mars_score.models.calls.ModelCalls.encode` does.
 
@@ -41,16 +41,14 @@ def choose_premises(
     # The other premises are whole texts.
     excerpted = {texts for texts, parts in split.items() if not _fits(parts, words)}
     to_encode = [part for texts in split if texts in excerpted for parts in split[texts] for part in parts]
-    for of_candidate, texts in judged:
-        to_encode += of_candidate if texts in excerpted else []
+    to_encode += [sentence for sentence, texts in judged if texts in excerpted]
     encodings = encode(to_encode)
-
-    def premise(sentence: str, texts: tuple[str, ...]) -> str:
-        if texts in excerpted:
-            return _excerpt(sentence, split[texts], encodings, words)
-        return " ".join(part for parts in split[texts] for part in parts)
-
-    return [[premise(sentence, texts) for sentence in of_candidate] for of_candidate, texts in judged]
+    return [
+        _excerpt(sentence, split[texts], encodings, words)
+        if texts in excerpted
+        else " ".join(part for parts in split[texts] for part in parts)
+        for sentence, texts in judged
+    ]
 
 
 def _excerpt(sentence: str, texts: Sequence[list[str]], encodings: Mapping[str, Encoding], words: int) -> str:

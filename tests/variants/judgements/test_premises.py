@@ -40,7 +40,7 @@ class Chooser:
         config = PlusConfig(**settings)
         judged = [one.sentence for one in statements_of(candidate)[: config.max_sentences]]
         texts = tuple(passages_of(context)) if task == "summary" else tuple(references)
-        [premises] = choose_premises([(judged, texts)], config.premise_words, self._calls.encode)
+        premises = choose_premises([(one, texts) for one in judged], config.premise_words, self._calls.encode)
         return list(zip(judged, premises, strict=True))
 
 
