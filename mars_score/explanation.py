@@ -42,7 +42,7 @@ class Word:
     Attributes:
         text: the word as written.
         start: index of its first character in the text.
-        similarity: mean over its tokens of the largest cosine with a token of the candidate; None without tokens.
+        similarity: mean over its tokens of the largest cosine with a token of the candidate, or None.
         share: its share of the text's tokens. The sum of share times similarity is the text's token recall.
         partner: the word of the candidate that its best token matches, or "".
     """
@@ -61,8 +61,8 @@ class Match:
     Attributes:
         kind: ``"reference"``, ``"masked 20%"`` (an infill), ``"sample"``, or ``"context"`` (a sentence of it).
         text: the text.
-        similarity: token recall or cosine, as in the score; for a sentence of the context the cosine.
-        words: words of the text; empty if the score does not compare tokens.
+        similarity: token recall or cosine, as in the score. For a sentence of the context it is the cosine.
+        words: words of the text, if the score compares tokens.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class Explanation:
     Attributes:
         row: the row as it was scored.
         score: its score with terms, aspects and verdicts.
-        matches: each reference, with its most similar infill if that is more similar; the most similar sample; the
+        matches: each reference, its most similar infill if that is more similar, the most similar sample, and the
             most similar sentence of the context.
     """
 
@@ -297,7 +297,7 @@ class _Tokenized:
 
     @classmethod
     def of(cls, text: str, encoding: Encoding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
-        """Assign each token to the last word that begins before its end; None without tokens or words."""
+        """Assign each token to the last word that begins before its end, or None without tokens or words."""
         words = list(words_of(text))
         if encoding.tokens is None or not (words and len(encoding.tokens) == len(offsets) > 0):
             return None

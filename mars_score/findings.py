@@ -13,7 +13,7 @@ from mars_score.rows import Row, RowScore, Verdict
 from mars_score.sentences import sentences
 from mars_score.text import MARKS_AROUND, one_line, plain_words
 
-LABELS = ("contradicted", "unsupported", "")  # labels of a row in the order of lists; "" without findings
+LABELS = ("contradicted", "unsupported", "")  # labels of a row in the order of lists, or "" without findings
 _QUOTED = 100  # characters of a quoted premise
 _LISTED = 4  # numbers and names in a line; more are only counted
 _MOST_WORDS = 0.5  # share of unsupported words above which a whole sentence counts as unsupported
@@ -53,7 +53,7 @@ class Finding:
         """Say what is wrong, such as ``1970 and Rome are not in the context``.
 
         Args:
-            length: characters of the premise that are quoted; None: all.
+            length: characters of the premise that are quoted. None: all.
         """
         verdict, parts = self.verdict, []
         if self.label == "contradicted":
@@ -91,7 +91,7 @@ class Finding:
         """Say what is wrong, with the number of the sentence if there are several: ``sentence 2 contradicts ...``.
 
         Args:
-            length: characters of the premise that are quoted; None: all.
+            length: characters of the premise that are quoted. None: all.
         """
         text = self.in_words(length)
         if not self.is_of_several:
@@ -169,7 +169,7 @@ def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
         premise: the text that contradicts it.
 
     Returns:
-        The words; "" if fewer than half of the words agree in order, or nothing stands in their place.
+        The words, or "" if fewer than half of the words agree in order, or nothing stands in their place.
     """
     wrong = {part for word in words for part in plain_words(word)}
     said, parts = sentence.split(), [part.split() for part in sentences(premise)]

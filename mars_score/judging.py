@@ -29,8 +29,8 @@ class JudgeResult(TypedDict):
 
     Attributes:
         score: the score, mostly in [0, 1]. Higher is better.
-        passed: whether the score reaches the threshold and no sentence is contradicted; None if there is neither a
-            threshold nor a contradiction.
+        passed: whether the score reaches the threshold and no sentence is contradicted. None if there is
+            neither a threshold nor a contradiction.
         reason: the score and its causes.
         metadata: ``terms`` (value and weight by name), ``aspects``, ``percentile`` (or None), ``contradicted`` and
             ``unsupported`` (dicts of :class:`mars_score.rows.Verdict`), ``supported`` (as in the aspects),
@@ -56,9 +56,9 @@ def judge(
 
     Args:
         output: the text to judge. A blank text scores 0.0.
-        reference: a text or several; None to judge by the context alone.
-        context: as for :meth:`mars_score.MarsScorer.score`; None to judge by the reference alone.
-        threshold: lowest score that passes, a finite number; None for no threshold.
+        reference: a text or several, or None to judge by the context alone.
+        context: as for :meth:`mars_score.MarsScorer.score`, or None to judge by the reference alone.
+        threshold: lowest score that passes, a finite number, or None for no threshold.
         allow_contradictions: whether an output with a contradicted sentence can pass.
         settings: arguments of :class:`mars_score.MarsScorer`. Models given by name stay loaded between calls.
 
@@ -88,7 +88,7 @@ class Gate(NamedTuple):
 def judge_by(
     scorer: MarsScorer, output: str, reference: str | Sequence[str] | None, context: Any, gate: Gate
 ) -> JudgeResult:
-    """Judge one output with a scorer; see :func:`judge`."""
+    """Judge one output with a scorer, as :func:`judge` does."""
     if not isinstance(output, str):
         raise TypeError(f"output must be a text, got {type(output).__name__}; judge each text by itself")
     least = None if gate.threshold is None else _finite(gate.threshold)
@@ -132,7 +132,7 @@ def _reasons(explanation: Explanation, result: MarsResult) -> list[str]:
 
 
 def _term_in_words(term: Term, row: Row, result: MarsResult) -> str:
-    """Describe a term; "" if it adds or costs little."""
+    """Describe a term, or "" if it adds or costs little."""
     reference = "the reference" if len(row.references) == 1 else "the nearest reference"
     value = f"({term.value:.2f})"
     if term.name == "references" and result.signature.entries["variant"] != "paper":

@@ -157,7 +157,7 @@ def _texts(texts: object) -> tuple[str, ...] | None:
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
-    r"""Return the stripped lines of a UTF-8 file that are not blank; only \n ends a line."""
+    r"""Return the stripped lines of a UTF-8 file that are not blank. Only \n ends a line."""
     with open(path, encoding="utf-8-sig", newline="\n") as file:
         return [line.strip() for line in file if line.strip()]
 

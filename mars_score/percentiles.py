@@ -87,7 +87,7 @@ def find_percentile(row: Row, score: RowScore, tables: Mapping[str, Tables]) -> 
 
 
 def tables_for(signature: Signature) -> Mapping[str, Tables]:
-    """Return the tables by presence of references and task; none for unknown models and settings."""
+    """Return the tables by presence of references and by task, empty for unknown models and settings."""
     tables: dict[str, Any] = _tables().get(signature.preset, {}).get(signature.entries["variant"], {})
     return tables if tables and tables["settings"] == settings_digest(signature) else {}
 

@@ -91,5 +91,5 @@ RELIABILITY = {
 
 
 def reliability_of(model: object) -> Reliability:
-    """Return the reliability of an NLI model; one without an entry in :data:`RELIABILITY` decides nothing."""
+    """Return the reliability of an NLI model. One without an entry in :data:`RELIABILITY` decides nothing."""
     return RELIABILITY.get(model, Reliability()) if isinstance(model, str) else Reliability()

@@ -50,12 +50,12 @@ class MarsResult:
 
     @property
     def score(self) -> float:
-        """Return the mean over rows, independent of their order; 0.0 without rows."""
+        """Return the mean over rows, independent of their order, or 0.0 without rows."""
         return statistics.mean(self.scores) if self.rows else 0.0
 
     @property
     def faithfulness(self) -> float | None:
-        """Return the mean aspect ``supported`` of the summaries; None without any.
+        """Return the mean aspect ``supported`` of the summaries, or None without any.
 
         It needs no references. Its reliability: research/entailment/measure.md.
         """
@@ -86,7 +86,7 @@ class MarsResult:
         }
 
     def to_json(self, **kwargs: Any) -> str:
-        """Return :meth:`to_dict` as JSON; keyword arguments go to ``json.dumps``."""
+        """Return :meth:`to_dict` as JSON. Keyword arguments go to ``json.dumps``."""
         return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
 
     def to_records(self) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ class MarsResult:
         ]
 
     def to_pandas(self) -> Any:
-        """Return :meth:`to_records` as a pandas frame; nested dicts become columns such as ``terms.references``.
+        """Return :meth:`to_records` as a pandas frame. Nested dicts become columns such as ``terms.references``.
 
         Raises:
             ImportError: pandas is missing.

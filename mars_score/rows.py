@@ -37,7 +37,7 @@ class Example(_Prompted):
     Attributes:
         references: texts by people. Without any, candidates are scored by the context alone.
         context: a text, the turns of a dialogue as lines, or passages joined by
-            :data:`mars_score.text.PASSAGE_BREAK`; "" for none.
+            :data:`mars_score.text.PASSAGE_BREAK`, or "" for none.
         samples: texts that other systems wrote for the context.
         task: one of :data:`TASKS`.
         question: the query of the retrieved passages. Only the language model reads it, as it is no evidence.
@@ -108,7 +108,7 @@ class Entailment(NamedTuple):
         entailment: probability of entailment.
         contradiction: probability of contradiction. The rest is neutral.
         unsupported: probability that the premise does not support a word of the hypothesis, for the word where it
-            is largest; None for a model without labels of words.
+            is largest, or None for a model without labels of words.
         words: words with a probability of at least a half, without the punctuation around them.
     """
 
@@ -165,11 +165,11 @@ class Verdict:
 
     Attributes:
         sentence: the sentence of the candidate.
-        probability: the NLI model's probability of contradiction, or of support for an unsupported sentence; None
+        probability: the NLI model's probability of contradiction, or of support for an unsupported sentence. None
             if the decision needed no model.
         premise: the text that decided, from a reference or the context.
         source: where the premise is from, "context" or "reference".
-        words: words of the sentence that are contradicted or unsupported; empty if they are not known.
+        words: contradicted or unsupported words of the sentence, if they are known.
         number: number of the sentence in the candidate, from 1.
         absent: numbers and names among ``words`` that none of the sources has.
     """
@@ -198,7 +198,7 @@ class Term:
 
     Attributes:
         name: a key of :data:`mars_score.metrics.plus.TERMS`, or a name of a learned head.
-        value: a similarity in [-1, 1]; for ``"likelihood"`` in nats per token.
+        value: a similarity in [-1, 1], or nats per token for ``"likelihood"``.
         weight: factor of the value.
     """
 
@@ -246,7 +246,7 @@ class ReferenceScore:
     Attributes:
         augmented: the reference with its infills.
         similarities: one per text of ``augmented.texts``, in [-1, 1]: cosines in ``paper``, else token recall.
-        score: their weighted mean (Eq. 7); without infills the similarity itself.
+        score: their weighted mean (Eq. 7), or the similarity itself without infills.
     """
 
     augmented: AugmentedReference
@@ -269,7 +269,7 @@ class SampleScore:
 
 
 class Aspects(NamedTuple):
-    """Qualities of a candidate that people rate separately, each in [0, 1]; None where the score has no value.
+    """Qualities of a candidate that people rate separately, each in [0, 1], or None where the score has no value.
 
     Attributes:
         reference: value of the term ``"references"``: how much of the reference the candidate says.
@@ -277,7 +277,7 @@ class Aspects(NamedTuple):
         fluency: 1 at a mean log probability without the context of 0 nats per token, 0 at -10.
         repetition: share of repeated words. This is the only aspect where less is better.
         supported: mean probability that the context entails a sentence of a summary, with 0 for contradicted
-            sentences; None for other tasks, and where the NLI model is not reliable enough.
+            sentences, or None for other tasks, and where the NLI model is not reliable enough.
     """
 
     reference: float | None = None
@@ -309,10 +309,10 @@ class RowScore:
         references: similarity with each reference.
         samples: similarity with each sample.
         notices: what was special about the row.
-        aspects: qualities of the candidate; all None for a blank one.
+        aspects: qualities of the candidate, all None for a blank one.
         contradicted: contradicted sentences.
-        unsupported: sentences of a summary that its context does not say; some are contradicted, too.
-        unchecked: why the row was not checked for contradictions; "" if it was.
+        unsupported: sentences of a summary that its context does not say. Some are contradicted, too.
+        unchecked: why the row was not checked for contradictions, or "" if it was.
     """
 
     score: float

@@ -44,10 +44,10 @@ class MarsScorer:
     Args:
         preset: the models: ``"mini"`` (default of ``plus`` and ``fast``), ``"medium"``, ``"base"`` (default of
             ``paper``), ``"paper"`` or ``"multilingual"``.
-        batch_size: most infills that the language model generates together; None: by device and free memory.
-        encoder_batch_size: most texts per forward pass of the sentence encoder; None: 32.
-        device: ``"cpu"``, ``"cuda"`` and so on; None: CUDA if available, else the CPU.
-        store: folder for model outputs and converted models; None: ``MARS_STORE`` or the user's cache folder;
+        batch_size: most infills that the language model generates together. None: by device and free memory.
+        encoder_batch_size: most texts per forward pass of the sentence encoder. None: 32.
+        device: ``"cpu"``, ``"cuda"`` and so on. None: CUDA if available, else the CPU.
+        store: folder for model outputs and converted models. None: ``MARS_STORE`` or the user's cache folder;
             False: save nothing.
         progress: True: progress bars on standard error; a function: called as ``progress(stage, done, total)``,
             with a total of 0 if it is not known.
@@ -59,7 +59,7 @@ class MarsScorer:
         runtime: device, batch sizes, store and progress reports.
 
     Raises:
-        ValueError: an unknown preset or variant; a value out of range or without effect; a learned head that is
+        ValueError: an unknown preset or variant, a value out of range or without effect, or a learned head that is
             damaged or was trained with other models or settings.
         FileNotFoundError: the learned head does not exist.
         TypeError: an unknown setting.
@@ -110,15 +110,15 @@ class MarsScorer:
         Args:
             predictions: a candidate per row, or a list of candidates that are scored one by one. Outer white space
                 is removed. A blank candidate scores 0.0.
-            references: a string or a list of strings per row; None: score by the contexts alone, with variant
+            references: a string or a list of strings per row. None: score by the contexts alone, with variant
                 ``"plus"`` or ``"fast"``.
-            contexts: one per row: a string; a dialogue as a list of strings or of chat messages ``{"role": ...,
-                "content": ...}``; retrieved passages ``{"passages": [...]}``, optionally with a ``"question"``; or
+            contexts: one per row: a string, a dialogue as a list of strings or of chat messages ``{"role": ...,
+                "content": ...}``, retrieved passages ``{"passages": [...]}``, optionally with a ``"question"``, or
                 structured data as any other dict. None with ``use_context=False``.
             samples: a text or a list of texts per row that other systems wrote for the context, such as a good
                 language model; None, "" or an empty list: none. A sample equal to the candidate is ignored.
             tasks: the kind of the contexts, per row or one for all: ``"text"``, ``"summary"``, ``"dialogue"`` or
-                ``"data"``; None: by the type of the context, or the setting ``task``.
+                ``"data"``. None: by the type of the context, or the setting ``task``.
             explain: also return ``explanations``.
 
         Returns:
@@ -126,7 +126,7 @@ class MarsScorer:
             contradictions, or that the language model finds unlikely, may score below 0.
 
         Raises:
-            TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
+            TypeError, ValueError: bad input, named with its row, or no rows. No model is loaded before.
             ModelUnavailableError: a model cannot be loaded.
         """
         candidates = check_candidate_lists(predictions)
@@ -157,8 +157,8 @@ class MarsScorer:
         Raises:
             TypeError, ValueError, ModelUnavailableError: as for :meth:`score`.
             TypeError: an unknown key of ``columns``, or no table.
-            ValueError: a column is missing in some or all rows; some cells of a column hold lists or objects
-                written as strings, others plain strings.
+            ValueError: a column is missing in some or all rows, or some of its cells hold lists or objects written
+                as strings, and others plain strings.
         """
         reader = _TableReader(self, columns)
         rows, numbers = reader.read(table)
@@ -228,7 +228,7 @@ class MarsScorer:
 
         Args:
             rows: the output of :meth:`check_rows`.
-            numbers: index of the input row of each row; None: 0, 1, ...
+            numbers: index of the input row of each row. None: 0, 1, ...
             explain: also return explanations.
 
         Returns:
@@ -244,7 +244,7 @@ class MarsScorer:
     def _result(
         self, rows: Sequence[Row], numbers: Sequence[int], counted: Notices, *, explain: bool = False
     ) -> MarsResult:
-        """Score checked rows like :meth:`score_rows`, without warnings; add their notices to ``counted``."""
+        """Score checked rows without warnings, and add their notices to ``counted``."""
         with self._reports.bars():
             scores = self._row_scores(rows)
             explanations = self._explain(rows, scores) if explain else ()
@@ -264,13 +264,13 @@ class MarsScorer:
 
         Args:
             rows: the output of :meth:`check_rows`.
-            idf: IDF over the references of the call; None: over those of these rows, or over ``idf_corpus``.
+            idf: IDF over the references of the call. None: over those of these rows, or over ``idf_corpus``.
         """
         with self._reports.bars():
             return self._row_scores(rows, idf)
 
     def explain_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> tuple[Explanation, ...]:
-        """Score and explain some of a call's checked rows; arguments of :meth:`row_scores`."""
+        """Score and explain some of a call's checked rows, with the arguments of :meth:`row_scores`."""
         return self._explain(rows, self.row_scores(rows, idf))
 
     def augment(self, references: Texts | None, contexts: Contexts | None = None) -> list[list[str]]:
@@ -284,7 +284,7 @@ class MarsScorer:
             The references and infills of each row, each text once.
 
         Raises:
-            TypeError, ValueError: bad input, named with its row; the variant masks nothing.
+            TypeError, ValueError: bad input, named with its row, or the variant masks nothing.
             ModelUnavailableError: a model cannot be loaded.
         """
         self.variant.check_masks()
@@ -298,7 +298,7 @@ class MarsScorer:
         return [list(dict.fromkeys(text for reference in row for text in reference.texts)) for row in augmented]
 
     def augment_rows(self, examples: Sequence[Example], idf: Idf | None = None) -> list[list[AugmentedReference]]:
-        """Augment the references of checked examples; ``idf`` is that of :meth:`row_scores`."""
+        """Augment the references of checked examples, with ``idf`` as for :meth:`row_scores`."""
         with self._reports.bars():
             return self.variant.augment(examples, self.calls, idf)
 
@@ -350,7 +350,7 @@ def score(
     explain: bool = False,
     **settings: Unpack[ScorerDict],
 ) -> MarsResult:
-    """Call :meth:`MarsScorer.score` of a new scorer; models given by name stay loaded between calls."""
+    """Call :meth:`MarsScorer.score` of a new scorer. Models given by name stay loaded between calls."""
     scorer = MarsScorer(**settings)
     return scorer.score(predictions, references, contexts, samples=samples, tasks=tasks, explain=explain)
 
@@ -362,7 +362,7 @@ def score_table(
     explain: bool = False,
     **settings: Unpack[ScorerDict],
 ) -> MarsResult:
-    """Call :meth:`MarsScorer.score_table` of a new scorer; models given by name stay loaded between calls."""
+    """Call :meth:`MarsScorer.score_table` of a new scorer. Models given by name stay loaded between calls."""
     return MarsScorer(**settings).score_table(table, columns=columns, explain=explain)
 
 
@@ -383,7 +383,7 @@ def score_iter(
             references of a stream.
 
     Yields:
-        A dict per candidate as in :meth:`MarsResult.to_records`; ``"row"`` is the index in the stream. At the end
+        A dict per candidate as in :meth:`MarsResult.to_records`. ``"row"`` is the index in the stream. At the end
         there is one warning for each kind of special rows.
 
     Raises:

@@ -29,7 +29,7 @@ CHANGES: dict[str, dict[str, object]] = {
 
 @dataclass(frozen=True, config=STRICT)
 class Settings:
-    """All settings of a scorer; make one with :func:`resolve_settings`."""
+    """All settings of a scorer. :func:`resolve_settings` makes them."""
 
     variant: VariantName = option(DEFAULT_VARIANT, "Formula and constants.")
     use_context: bool = option(True, "False: scores ignore the context.")
@@ -85,7 +85,7 @@ def resolve_settings(
     """Resolve the settings. Overrides come before those of a learned head, then preset and variant.
 
     Args:
-        preset: the models, by a name of :data:`mars_score.presets.PRESETS`; None: the environment variable
+        preset: the models, by a name of :data:`mars_score.presets.PRESETS`. None: the environment variable
             ``MARS_PRESET``, or :data:`mars_score.presets.DEFAULT_PRESETS`.
         variant: formula and constants: ``"paper"``, ``"plus"`` (None) or ``"fast"``. The environment variable
             ``MARS_DTYPE`` sets the default of ``dtype`` for all three.

@@ -31,7 +31,7 @@ class BatchedInfiller:
     Args:
         model: the language model.
         config: the settings.
-        batch_size: most jobs in a batch; halved if memory runs out.
+        batch_size: most jobs in a batch, halved if memory runs out.
     """
 
     def __init__(self, model: CausalLanguageModel, config: PaperConfig, batch_size: int | None = None) -> None:
@@ -162,7 +162,7 @@ class _Run:
 
 
 def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
-    """Sort jobs by tokens to generate, most first, so that few run alone at the end; keep prompts together."""
+    """Sort jobs with equal prompts together, and most tokens first, so that few jobs run alone at the end."""
     most: dict[tuple[int, ...], int] = {}
     for job in jobs:
         most[job.prompt] = max(most.get(job.prompt, 0), job.drafted_tokens(sigma))

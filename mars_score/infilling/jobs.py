@@ -95,14 +95,14 @@ def make_job(
 
 
 def _encode_pieces(template: Template, codec: TextCodec, *, after_context: bool) -> list[_Piece]:
-    """Encode each piece separately; after a context the first one begins with a space."""
+    """Encode each piece separately. After a context the first one begins with a space."""
     (first, is_blank), *others = template.pieces
     pieces = [(" " + first if after_context else first, is_blank), *others]
     return [_Piece(tuple(codec.encode(text)), is_blank, text[:1].isspace()) for text, is_blank in pieces]
 
 
 def _fit(pieces: Sequence[_Piece], room: int, sigma: int) -> list[_Piece]:
-    """Keep the pieces that fit into ``room`` tokens. A blank needs sigma more tokens; a text block may be cut."""
+    """Keep the pieces that fit into ``room`` tokens. A blank needs sigma more tokens. A block may be cut."""
     fitting: list[_Piece] = []
     for piece in pieces:
         size = piece.length + sigma * piece.is_blank

@@ -34,7 +34,7 @@ class Step:
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
-    """Decode the next token of each row by the plain logits; arguments of :func:`planned_step`."""
+    """Decode the next token of each row by the plain logits, with the arguments of :func:`planned_step`."""
     batch = model.packed_batch([1] * len(tokens), [[length] for length in cache.lengths], cache)
     hidden, states = model.forward(tokens, model.tensor(cache.lengths), batch)
     logits = model.logits(hidden)

@@ -5,7 +5,7 @@
 R: token recall of the references. C: cosine with the context, or for data with the references (sentence vectors).
 S: token recall of the best sample minus R. P: share of repeated words minus that of the references. E: mean
 probability that the context entails a sentence of a summary, with 0 for contradicted sentences. F: share of
-contradicted sentences; for summaries mostly those with another quantity. The weights w, v and l grow with the mean
+contradicted sentences, for summaries mostly those with another quantity. The weights w, v and l grow with the mean
 length n of the references. `fast` has l = 0. Only summaries have s.
 
 This module runs no model. :mod:`mars_score.variants.plus_variant` gets the features from the models, and
@@ -213,7 +213,7 @@ def context_share(n: float, reference_context_cosine: float, config: PlusConfig)
     above a cosine of ``close_context``.
 
     Args:
-        n: mean number of words of the references; infinite without references.
+        n: mean number of words of the references, infinite without references.
         reference_context_cosine: mean cosine of the references with the context.
         config: the settings.
     """

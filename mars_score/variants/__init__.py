@@ -1,1 +1,1 @@
-"""What each formula asks of the models, and the scores and notices that follow."""
+"""Call the models for the inputs of each formula, and collect scores and notices."""

@@ -58,7 +58,7 @@ class PaperVariant(Variant):
         )
 
     def idf_counter(self) -> IdfCounter | None:
-        """Return a counter for the references of a call; None if nothing is masked or there is a corpus."""
+        """Return a counter for the references of a call, or None if nothing is masked or there is a corpus."""
         if not self.config.masks or self.config.idf_corpus is not None:
             return None
         return IdfCounter(self._references_of, self._words)
@@ -120,7 +120,7 @@ class PaperVariant(Variant):
     def _augment(
         self, pairs: Iterable[Pair], corpus: Iterable[str], calls: ModelCalls, idf: Idf | None
     ) -> dict[Pair, AugmentedReference]:
-        """Augment each distinct reference in its context; without another IDF, count it over ``corpus``."""
+        """Augment each distinct reference in its context. Without another IDF, count it over ``corpus``."""
         different = list(dict.fromkeys(pairs))
         if not (self.config.masks and different):
             return {pair: AugmentedReference(pair[1]) for pair in different}

@@ -49,7 +49,7 @@ class Variant(ABC):
         return prepare_row(row, clean=self.settings.clean, use_context=self.settings.use_context)
 
     def idf_counter(self) -> IdfCounter | None:
-        """Return a counter for the references of a call; None if a score depends on its own row only."""
+        """Return a counter for the references of a call, or None if a score depends on its own row only."""
         return None
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Variant(ABC):
         Args:
             rows: rows of :meth:`prepare`.
             calls: the models.
-            idf: IDF of :meth:`idf_counter` over the whole call; None: count it over these rows.
+            idf: IDF of :meth:`idf_counter` over the whole call. None: count it over these rows.
 
         Raises:
             ModelUnavailableError: a model cannot be loaded.

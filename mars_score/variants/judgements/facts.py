@@ -32,7 +32,7 @@ FEW = 10  # most values of a dimension; with more, any value may be a sum by cha
 COUNTABLE = 12  # Smaller numbers may be a count of things in the sources.
 
 Span = tuple[int, int]
-Question = tuple[str, tuple[str, ...]]  # a sentence and its sources
+SourcedSentence = tuple[str, tuple[str, ...]]  # a sentence and the texts that have its facts
 
 _WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_])*")
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\d])")
@@ -113,7 +113,9 @@ class _Name(NamedTuple):
     has_article: bool  # whether an article or a possessive precedes it
 
 
-def missing_facts(asked: Iterable[Question], tagger: Tagger | None) -> dict[Question, tuple[str, ...]]:
+def missing_facts(
+    asked: Iterable[SourcedSentence], tagger: Tagger | None
+) -> dict[SourcedSentence, tuple[str, ...]]:
     """Return the numbers and names of each sentence that its sources lack, in order.
 
     Args:
@@ -205,13 +207,13 @@ def fold(word: str) -> str:
     return re.sub("(?<=[aou])e", "", plain)
 
 
-def _missing_names(asked: Sequence[Question], tagger: Tagger) -> dict[Question, list[Span]]:
+def _missing_names(asked: Sequence[SourcedSentence], tagger: Tagger) -> dict[SourcedSentence, list[Span]]:
     try:
         tagged = tagger.tag(sentence for sentence, _ in asked)
     except PipelineMissingError:
         return {}
-    found: dict[Question, list[Span]] = {}
-    doubtful: dict[Question, list[Span]] = {}
+    found: dict[SourcedSentence, list[Span]] = {}
+    doubtful: dict[SourcedSentence, list[Span]] = {}
     for one in asked:
         sentence, sources = one
         said = _said(sources)
@@ -243,7 +245,7 @@ def _names(sentence: str, tags: Sequence[TaggedWord]) -> list[_Name]:
     return names
 
 
-def _only_names(found: Mapping[Question, list[Span]], tagger: Tagger) -> dict[Question, list[Span]]:
+def _only_names(found: Mapping[SourcedSentence, list[Span]], tagger: Tagger) -> dict[SourcedSentence, list[Span]]:
     """Leave out ordinary words with a capital ("the Campus"), which are not tagged as names in lower case."""
 
     def lowered(sentence: str, span: Span) -> str:

@@ -48,7 +48,7 @@ class Question(NamedTuple):
         row: the prepared row.
         by_context: whether its sentences are judged by the context.
         by_reference: whether its sentences are judged by the references.
-        unchecked: why it is not checked for contradictions; "" if it is.
+        unchecked: why it is not checked for contradictions, or "" if it is.
         notices: notices about the row.
     """
 
@@ -63,12 +63,12 @@ class Conclusion(NamedTuple):
     """The results for a row.
 
     Attributes:
-        support: mean probability that the context entails a statement, with 0 for contradicted ones; None if not
-            judged.
-        contradicted_share: share of contradicted sentences that lowers the score; None if not checked.
+        support: mean probability that the context entails a statement, with 0 for contradicted ones. None if the
+            row was not judged.
+        contradicted_share: share of contradicted sentences that lowers the score, or None if not checked.
         contradicted: contradicted sentences.
-        unsupported: sentences of a summary that its context does not say; some are contradicted, too.
-        unchecked: why the row was not checked for contradictions; "" if it was.
+        unsupported: sentences of a summary that its context does not say. Some are contradicted, too.
+        unchecked: why the row was not checked for contradictions, or "" if it was.
         notices: notices about the row.
     """
 
@@ -124,7 +124,7 @@ class NliJudge:
         return Question(row, by_context, by_reference, unchecked)
 
     def _why_not(self, row: Row) -> str:
-        """Return the reason why a row is not judged at all; "" if it may be judged."""
+        """Return the reason why a row is not judged at all, or "" if it may be judged."""
         if not row.candidate:
             return Unchecked.BLANK
         if not self._is_used:

@@ -60,7 +60,7 @@ def _excerpt(sentence: str, texts: Sequence[list[str]], encodings: Mapping[str, 
 
 
 def neighbourhood(parts: Sequence[str], centre: int, words: int) -> str:
-    """Join a sentence with the sentences around it, up to ``words`` words; a longer sentence stands alone."""
+    """Join a sentence with the sentences around it, up to ``words`` words."""
     sizes = [len(split_words(part)) for part in parts]
     first, last, room = centre, centre, words - sizes[centre]
     while True:

@@ -18,10 +18,10 @@ from rapidfuzz.distance import OSA, Postfix, Prefix
 
 from mars_score.language import is_english
 
-SHORTEST = 4  # fewest letters of a misspelling; most shorter strings are words, names or codes
+SHORTEST = 4  # fewest letters of a misspelling, as most shorter strings are words, names or codes
 LONGEST = 30  # A longer run of letters is no word.
-SHORTEST_SEEN = 5  # fewest letters of a misspelling with a known frequency; it may be a word of another language
-SHORTEST_NAME = 6  # fewest letters of a misspelling with a capital; it may be another name
+SHORTEST_SEEN = 5  # fewest letters of a misspelling with a known frequency, which may be a foreign word
+SHORTEST_NAME = 6  # fewest letters of a misspelling with a capital, which may be another name
 # A misspelling is rarer than the word by this power of ten: "aquired" may be "acquired", but "texting" is not
 # "testing".
 RARER = 3.0
@@ -37,7 +37,7 @@ _LETTERS = re.compile(r"[a-z]+(?![\w-])")
 # A zero or a one within a word: text recognition confuses them with "o", "l" and "i".
 _DIGIT = re.compile(r"(?<![\w-])([A-Za-z]?[a-z]+)([01])([a-z]+)(?![\w-])")
 _LETTERS_OF_DIGITS = {"0": "o", "1": "li"}
-_LOOKS_LIKE = (("rn", "m"), ("m", "rn"), ("vv", "w"), ("cl", "d"))  # to text recognition
+_LOOKS_LIKE = (("rn", "m"), ("m", "rn"), ("vv", "w"), ("cl", "d"))  # confused by text recognition
 # Endings of forms and derivations of a word, and first letters of prefixes (de-, re-, in-, un-, a-).
 _ENDING = re.compile(r"(?:[srdn]|rs|y|i[sz]e|is[mt]s?|ings?|[aeio])?")
 _PREFIXES = frozenset(("", *"aebcdiru"))
@@ -78,7 +78,7 @@ class Lexicon(NamedTuple):
 
     Attributes:
         is_word: tells whether a dictionary has a string.
-        frequency: returns log10 of the frequency in 1e9 words; 0.0 for an unknown string.
+        frequency: returns log10 of the frequency in 1e9 words, or 0.0 for an unknown string.
         is_foreign: tells whether a string is a frequent word of another language.
     """
 

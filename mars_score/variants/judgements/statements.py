@@ -239,7 +239,7 @@ def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
         kept: kinds of marks that stay, of :func:`marks_of`.
 
     Returns:
-        The text with one full stop or question mark at its end; "" if nothing is left.
+        The text with one full stop or question mark at its end, or "" if nothing is left.
     """
     text = plain(_LINE_END.sub("", _LINE_MARK.sub("", sentence, count=1)), kept)
     for _ in range(4):  # "So, in short, ...", but not a long loop of such words

@@ -123,7 +123,7 @@ def _number(text: str) -> _Value:
 
 
 def _value(match: regex.Match[str]) -> _Value | None:
-    """Return the value of an amount without scale and unit; None if the match is no amount."""
+    """Return the value of an amount without scale and unit, or None if the match is no amount."""
     if match["article"]:
         return 1.0, 0.5, 0.5
     if match["part"]:

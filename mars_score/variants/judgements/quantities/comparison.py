@@ -189,7 +189,7 @@ def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
 
 
 def conflicts(quantity: Quantity, others: Sequence[Quantity]) -> Quantity | None:
-    """Return the quantity of a premise that excludes one of a hypothesis; None if there is none.
+    """Return the quantity of a premise that excludes one of a hypothesis, or None if there is none.
 
     Both have the same dimension and, as plain numbers, count the same things. The caller must check that both
     texts are about the same fact.

@@ -20,11 +20,11 @@ class Quantity:
         unit: its unit and dimension.
         written: the number without the unit.
         scale: factor of a word such as "million" after the number.
-        bound: "" for an exact value, "~" for about; else "<", "<=", ">" or ">=".
+        bound: "" for an exact value, "~" for about, or "<", "<=", ">" or ">=".
         near: whether the value is close to its bound, as in "just over".
-        error: half of the last written digit, in the base unit; 0 for words such as "half".
+        error: half of the last written digit, in the base unit, or 0 for words such as "half".
         rounding: the same without counting the zeros at the end of the number.
-        parts: year, month and day of a date, each 0 if unknown; the numbers of a score or ratio.
+        parts: year, month and day of a date, each 0 if unknown, or the numbers of a score or ratio.
         counted: the word after a plain number, in lower case and without the s of a plural.
         also: other readings of the same text, as of 3/5/24.
     """

@@ -140,7 +140,7 @@ def _joined(found: list[Quantity], text: str) -> list[Quantity]:
 
 
 def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None:
-    """Join two adjacent quantities; None if they are separate."""
+    """Join two adjacent quantities, or None if they are separate."""
     between = text[first.end : second.start]
     if len(between) > 6 or not first.is_single or not second.is_single:
         return None
@@ -159,7 +159,7 @@ def _join(first: Quantity, second: Quantity, text: str) -> list[Quantity] | None
 
 
 def _range(first: Quantity, second: Quantity, word: str, start: int, text: str) -> list[Quantity] | None:
-    """Return the range or the score of two quantities, or both in one unit; None if they are unrelated."""
+    """Return the range or the score of two quantities, or both in one unit, or None if they are unrelated."""
     span = (start, second.end, text[start : second.end])
     if first.dimension == "year" and second.dimension in ("number", "year") and second.written < 100 and not word:
         last = first.low - first.low % 100 + second.written
@@ -181,7 +181,7 @@ _UNITLESS = ("clock", "ordinal", "weekday", "pair")
 
 
 def _in_one_unit(first: Quantity, second: Quantity) -> tuple[Quantity, Quantity] | None:
-    """Give a bare number the unit and scale of the other; None if they have different dimensions."""
+    """Give a bare number the unit and scale of the other, or None if they have different dimensions."""
     kinds = first.dimension, second.dimension
     if "date" in kinds:
         return None
@@ -208,7 +208,7 @@ def _ranged(quantity: Quantity, low: float, high: float, span: tuple[int, int, s
 
 
 def _compound(first: Quantity, second: Quantity, between: str, text: str) -> Quantity | None:
-    """Return the sum of a quantity and one in a smaller unit; None if they are no sum."""
+    """Return the sum of a quantity and one in a smaller unit, or None if they are no sum."""
     is_money = first.dimension.startswith("money") and first.text[-1:].isalpha()
     follows = second.dimension == "number" and between == " "  # a bare number, as in "one metre 80"
     is_two_digits = 10 <= second.written < 100 and not second.counted

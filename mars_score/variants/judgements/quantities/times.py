@@ -105,7 +105,7 @@ def _at(match: regex.Match[str], value: float, high: float | None = None, **fiel
 
 
 def _year(text: str) -> int:
-    """Read a year of four or two digits; two digits are a year from 1950 to 2049."""
+    """Read a year of four digits, or of two digits from 1950 to 2049."""
     year = int(text)
     return year if len(text) == 4 else year + (2000 if year < 50 else 1900)
 
@@ -182,7 +182,7 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
 
 
 def _half(part: str | None, hour: int) -> str:
-    """Return "a" or "p" (as in a.m. and p.m.) for a part of the day; "" without one."""
+    """Return "a" or "p" (as in a.m. and p.m.) for a part of the day, or "" without one."""
     if part and part.lower() == "night":
         return "p" if 6 <= hour < 12 else "a"
     return {"morning": "a", "afternoon": "p", "evening": "p"}.get((part or "").lower(), "")

@@ -113,7 +113,7 @@ def _registry() -> pint.UnitRegistry[float]:
 
 @lru_cache(maxsize=4096)
 def unit_of(word: str) -> Unit | None:
-    """Look up the name or symbol of a unit, such as "kilometres", "kWh" or "°C"; None if there is no such unit."""
+    """Return the unit with a name or symbol, such as "kilometres", "kWh" or "°C", or None."""
     word = unicodedata.normalize("NFKC", re.sub(r"(?i)^degrees? |(?<=\u00b0)\s", "", word.strip(" .-")))
     if word in ("C", "F"):
         word = f"\u00b0{word}"
@@ -149,7 +149,7 @@ def _unit(name: str) -> Unit | None:
 
 @lru_cache(maxsize=4096)
 def rate_of(first: str, second: str) -> Unit | None:
-    """Look up a rate of two units, such as metres per second; None if one of the names is no unit."""
+    """Return the rate of two units, such as metres per second, or None if one of the names is no unit."""
     above, below = unit_of(first), unit_of(second)
     if not above or not below or above.offset or below.offset:
         return None
@@ -160,7 +160,7 @@ def rate_of(first: str, second: str) -> Unit | None:
 
 @lru_cache(maxsize=4096)
 def power_of(name: str, exponent: int) -> Unit | None:
-    """Look up a square or a cubic unit of length; None if the name is no such unit."""
+    """Return a square or cubic unit of length, or None if the name is no unit of length."""
     unit = unit_of(name)
     if not unit or unit.dimension != "length":
         return None
@@ -168,7 +168,7 @@ def power_of(name: str, exponent: int) -> Unit | None:
 
 
 def currency_of(word: str, nation: str = "") -> Unit | None:
-    """Look up a currency by symbol, code or name, perhaps of a nation; None if there is no such currency."""
+    """Return the currency with a symbol, code or name, perhaps of a nation, or None."""
     word = word.strip()
     lower = word.lower()
     if word.upper() in SYMBOLS or word.upper() in _CODES:

@@ -83,7 +83,7 @@ class InDigits:
 
 @lru_cache(maxsize=4096)
 def in_digits(words: str) -> str | None:
-    """Write a number, an ordinal or a year in digits; None if the words are several numbers."""
+    """Write a number, an ordinal or a year in digits, or None if the words are several numbers."""
     if named := _NAMED.get(words.lower()):
         return named
     digits = str(alpha2digit(re.sub(r"^an? ", "one ", words.lower()), "en", 0))
