@@ -52,8 +52,7 @@ class Finding:
     def in_words(self, length: int | None = _QUOTED) -> str:
         """Say what is wrong, such as ``1970 and Rome are not in the context``.
 
-        Args:
-            length: characters of the premise that are quoted. None: all.
+        Only ``length`` characters of the premise are quoted, or all if it is None.
         """
         verdict, parts = self.verdict, []
         if self.label == "contradicted":
@@ -88,11 +87,7 @@ class Finding:
         return _some([f'"{phrase}"' for phrase in _phrases(words, self.verdict.sentence)])
 
     def with_number(self, length: int | None = _QUOTED) -> str:
-        """Say what is wrong, with the number of the sentence if there are several: ``sentence 2 contradicts ...``.
-
-        Args:
-            length: characters of the premise that are quoted. None: all.
-        """
+        """Say what is wrong as :meth:`in_words` does, with the number of the sentence if there are several."""
         text = self.in_words(length)
         if not self.is_of_several:
             return text
@@ -119,12 +114,7 @@ def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
 
 
 def brief_findings(findings: Sequence[Finding], length: int = 110) -> str:
-    """Describe the first finding in a line and count the others.
-
-    Args:
-        findings: one or more findings of a candidate.
-        length: most characters of the line.
-    """
+    """Describe the first of one or more findings in a line of ``length`` characters, and count the others."""
     first, *others = findings
     more = f"; and {len(others)} more" if others else ""
     return one_line(first.with_number(length // 2), length - len(more)) + more
@@ -159,17 +149,10 @@ def _phrases(words: Iterable[str], sentence: str) -> list[str]:
 
 
 def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
-    """Return the words of a premise that stand in place of some words of a sentence.
+    """Return the words of a premise that replace some words of a sentence.
 
-    The sentence is aligned with the most similar sentence of the premise.
-
-    Args:
-        words: contradicted words of the sentence.
-        sentence: a sentence of a candidate.
-        premise: the text that contradicts it.
-
-    Returns:
-        The words, or "" if fewer than half of the words agree in order, or nothing stands in their place.
+    The sentence is aligned with the most similar sentence of the premise. The result is "" if fewer than half of
+    their words agree, or nothing replaces the words.
     """
     wrong = {part for word in words for part in plain_words(word)}
     said, parts = sentence.split(), [part.split() for part in sentences(premise)]
@@ -199,10 +182,6 @@ def marked_parts(text: str, findings: Iterable[Finding]) -> Iterator[tuple[str, 
     """Yield the parts of a text in order, and whether each is wrong.
 
     A finding marks its wrong words. Without known words it marks the sentence, unless that is the whole text.
-
-    Args:
-        text: the candidate or a sentence of it.
-        findings: findings of the candidate.
     """
     done = 0
     for start, end in sorted(set(_spans(text, findings))):

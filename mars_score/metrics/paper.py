@@ -304,9 +304,7 @@ def reference_score(similarities: Sequence[float], q: float) -> float:
 def paper(similarities: Sequence[Sequence[float]], config: PaperConfig) -> tuple[Term, ...]:
     """Return the only term of the score: the maximum or mean of Eq. 7 over the references.
 
-    Args:
-        similarities: for each reference, the similarity with it and with its infills by rising mask ratio.
-        config: the settings.
+    ``similarities`` has, for each reference, the similarity with it and with its infills by rising mask ratio.
     """
     scores = [reference_score(values, config.q) for values in similarities]
     return (Term("references", aggregate(scores, config.reference_aggregation), 1.0),)

@@ -210,12 +210,7 @@ def context_share(n: float, reference_context_cosine: float, config: PlusConfig)
     """Return the share of ``context_weight`` that the context gets.
 
     It is larger for long references that do not repeat the context: a half if ``context_words`` = n, and less
-    above a cosine of ``close_context``.
-
-    Args:
-        n: mean number of words of the references, infinite without references.
-        reference_context_cosine: mean cosine of the references with the context.
-        config: the settings.
+    above a cosine of ``close_context``. ``n`` is the mean number of words of the references, infinite without any.
     """
     novelty = min(1.0, max(0.0, (1 - reference_context_cosine) / (1 - config.close_context)))
     return novelty / (1 + config.context_words / n)

@@ -16,25 +16,16 @@ MIN_SHARED = 0.6  # share of the words outside quantities that two sentences abo
 
 
 class Conflict(NamedTuple):
-    """A quantity that a premise contradicts.
+    """A quantity that a premise contradicts."""
 
-    Attributes:
-        words: the quantity as the sentence writes it.
-        premise: the sentence of the premise with another quantity.
-    """
-
-    words: str
-    premise: str
+    words: str  # the quantity as the sentence writes it
+    premise: str  # the sentence of the premise with another quantity
 
 
 def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
     """Find a quantity in which a sentence differs from a premise with nearly the same other words.
 
     A quantity that any premise has, in any notation, is no conflict.
-
-    Args:
-        sentence: a statement of a candidate.
-        premises: texts, each of which may contradict it.
     """
     quantities = read_quantities(sentence)
     if not quantities:

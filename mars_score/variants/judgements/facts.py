@@ -118,9 +118,7 @@ def missing_facts(
 ) -> dict[SourcedSentence, tuple[str, ...]]:
     """Return the numbers and names of each sentence that its sources lack, in order.
 
-    Args:
-        asked: sentences with their sources.
-        tagger: tagger for English. Without it, or without its pipeline, names are not read.
+    Names are read only with a tagger for English and its pipeline.
     """
     asked = list(dict.fromkeys(asked))
     names = _missing_names(asked, tagger) if tagger else {}

@@ -101,12 +101,7 @@ class NliJudge:
     # Rows and premises
 
     def asks(self, row: Row, recalls: Mapping[tuple[str, str], float]) -> Question:
-        """Decide by which texts a row is judged.
-
-        Args:
-            row: the prepared row.
-            recalls: token recall by (candidate, reference).
-        """
+        """Decide by which texts a row is judged, given the token recall by (candidate, reference)."""
         known = self.reliability
         if reason := self._why_not(row):
             return Question(row, unchecked=reason)
@@ -224,13 +219,8 @@ class NliJudge:
     def conclude(
         self, questions: Sequence[Question], judgements: Mapping[Row, Sequence[Judgement]]
     ) -> dict[Row, Conclusion]:
-        """Return the results for each row.
-
-        Args:
-            questions: the output of :meth:`asks` for each row.
-            judgements: the output of :meth:`judge`.
-        """
-        sentences = {one: self._checked_for_facts(one) for one in questions}
+        """Return the results for each row, given the output of :meth:`judge`."""
+        sentences = {one: self._checked_for_facts(one.row) for one in questions}
         asked = [(sentence.text, _sources(one.row)) for one, of_row in sentences.items() for sentence in of_row]
         missing = missing_facts(asked, Tagger(ENGLISH))
         return {
@@ -242,9 +232,8 @@ class NliJudge:
             for one, of_row in sentences.items()
         }
 
-    def _checked_for_facts(self, question: Question) -> Sequence[Statement]:
+    def _checked_for_facts(self, row: Row) -> Sequence[Statement]:
         """Return the sentences whose numbers and names are looked up, for summaries and data in English."""
-        row = question.row
         if row.task not in ("summary", "data") or not row.context or not may_be_english(row):
             return ()
         return [one for one in self._first_sentences(row) if one.kind in (Kind.STATEMENT, Kind.FRAGMENT)]
@@ -332,12 +321,10 @@ class NliJudge:
         for one, judgement in judged.items():
             read = judgement.entailment
             if read.support < self.reliability.max_support:
-                absent = missing.get(one, ())
+                absent, premise = missing.get(one, ()), judgement.premise
                 words = tuple(dict.fromkeys((*absent, *read.words)))
-                found[one] = Verdict(
-                    one.sentence, read.support, judgement.premise, "context", words, one.number, absent
-                )
-        return tuple(found[one] for one in sorted(found, key=lambda one: one.number))
+                found[one] = Verdict(one.sentence, read.support, premise, "context", words, one.number, absent)
+        return tuple(sorted(found.values(), key=lambda verdict: verdict.number))
 
 
 def _sources(row: Row) -> tuple[str, ...]:

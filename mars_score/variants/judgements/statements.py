@@ -189,14 +189,9 @@ def marks_of(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def plain(text: str, kept: frozenset[str] = frozenset()) -> str:
-    """Return a text without special tokens, markup, and marks that cannot be content.
+    """Return the first :data:`READ` characters without special tokens, markup, and marks that cannot be content.
 
-    Args:
-        text: a sentence, a line or a passage.
-        kept: kinds of marks that stay, of :func:`marks_of`.
-
-    Returns:
-        The text, at most its first :data:`READ` characters.
+    Marks of the kinds ``kept`` (:func:`marks_of`) stay.
     """
     text = join_broken_words(text[:READ], lexicon().is_word)
     text = without_special_tokens(_BYTES.sub(_decoded, text).translate(_SHAPES))
@@ -234,12 +229,7 @@ def _markdown() -> Any:
 def statement(sentence: str, kept: frozenset[str] = frozenset()) -> str:
     """Return what a sentence states, without markup, list marks, labels and phrases to the reader.
 
-    Args:
-        sentence: a sentence of a candidate.
-        kept: kinds of marks that stay, of :func:`marks_of`.
-
-    Returns:
-        The text with one full stop or question mark at its end, or "" if nothing is left.
+    It ends with one full stop or question mark, and is "" if nothing is left. ``kept`` is that of :func:`plain`.
     """
     text = plain(_LINE_END.sub("", _LINE_MARK.sub("", sentence, count=1)), kept)
     for _ in range(4):  # "So, in short, ...", but not a long loop of such words

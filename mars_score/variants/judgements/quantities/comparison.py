@@ -69,12 +69,7 @@ def _tolerance(one: Quantity, other: Quantity, value: float) -> float:
 
 
 def is_said(quantity: Quantity, others: Sequence[Quantity]) -> bool:
-    """Tell whether a quantity equals one of a premise, or follows from one by rounding or its bound.
-
-    Args:
-        quantity: a quantity of a hypothesis.
-        others: the quantities of the premise.
-    """
+    """Tell whether a quantity equals one of a premise, or follows from one by rounding or its bound."""
     readings = [reading for other in others for reading in other.readings]
     if quantity.dimension == "pair":
         numbers = {other.low for other in others if other.dimension == "number"} | {1}
@@ -193,10 +188,6 @@ def conflicts(quantity: Quantity, others: Sequence[Quantity]) -> Quantity | None
 
     Both have the same dimension and, as plain numbers, count the same things. The caller must check that both
     texts are about the same fact.
-
-    Args:
-        quantity: a quantity of a hypothesis.
-        others: the quantities of the premise.
     """
     if is_said(quantity, others):
         return None

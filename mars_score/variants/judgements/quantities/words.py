@@ -51,11 +51,7 @@ _ONE = re.compile(rf"(?: to |-to-| or |-| and )(?:\d|{_SMALL}|{_TENS})", re.IGNO
 
 
 class InDigits:
-    """Writes the number words of a text in digits.
-
-    Attributes:
-        text: the text in digits.
-    """
+    """Writes the number words of a text in digits, as ``text``."""
 
     def __init__(self, original: str) -> None:
         parts, at, length = [], 0, 0
