@@ -21,7 +21,6 @@ from mars_score.variants.judgements.quantities.units import (
     rate_of,
     unit_of,
 )
-from mars_score.variants.judgements.quantities.words import either
 
 _S = "[ \u00a0\u202f]"
 _DASH = "[-\u2010-\u2015\u2212]"
@@ -37,10 +36,10 @@ _PARTS = {
     "ninth": 9, "tenth": 10, "twentieth": 20, "hundredth": 100, "3rd": 3,
     **{f"{number}th": number for number in (4, 5, 6, 7, 8, 9, 10, 20, 100)},
 }  # fmt: skip
-ARTICLED = either(  # units that often follow an article
-    """second minute hour day week fortnight month year decade century millennium metre meter kilometre kilometer
-    mile foot inch yard acre gram kilo kilogram tonne ton pound ounce litre liter pint gallon cup
-    tablespoon teaspoon"""
+ARTICLED = (  # units that often follow an article
+    "second|minute|hour|day|week|fortnight|month|year|decade|century|millennium|metre|meter|kilometre"
+    "|kilometer|mile|foot|inch|yard|acre|gram|kilo|kilogram|tonne|ton|pound|ounce|litre|liter|pint|gallon|cup"
+    "|tablespoon|teaspoon"
 )
 _VULGAR = "[\u00bc-\u00be\u2150-\u215e]"
 _SYMBOL = "[$\u20ac\u00a3\u00a5\u0e3f\u20a6-\u20bd]"
@@ -81,15 +80,15 @@ _AMOUNT = regex.compile(
 )
 _MORE = re.compile(r"[ -]and[ -](?:an?|1|one)[ -](half|quarter)\b| and 3 quarters\b")
 # After these words "an hour" is a quantity. Elsewhere it may be a rate.
-_BEFORE_ARTICLE = either(
-    """for in within after about around take takes took last lasts lasted than of to by over under nearly almost
-    need needs needed wait only just is was be exactly every least most weigh weighs until add and whole roughly
-    approximately some up"""
+_BEFORE_ARTICLE = (
+    "for|in|within|after|about|around|take|takes|took|last|lasts|lasted|than|of|to|by|over|under|nearly"
+    "|almost|need|needs|needed|wait|only|just|is|was|be|exactly|every|least|most|weigh|weighs|until|add|and"
+    "|whole|roughly|approximately|some|up"
 )
 _ARTICLE = regex.compile(rf"^$|\b(?:{_BEFORE_ARTICLE})[ ]$", regex.IGNORECASE)
-_BEFORE_YEAR = either(
-    """in since until till from by of year years after before during around about circa c\\. early late mid between
-    and to season spring summer autumn fall winter for back last than into through election"""
+_BEFORE_YEAR = (
+    r"in|since|until|till|from|by|of|year|years|after|before|during|around|about|circa|c\.|early|late|mid"
+    r"|between|and|to|season|spring|summer|autumn|fall|winter|for|back|last|than|into|through|election"
 )
 _BEFORE = regex.compile(rf"\b(?:{_BEFORE_YEAR})[ -]$|[(]$|\d[-\u2013]$|, $", regex.IGNORECASE)
 _YEAR = re.compile(r"1[1-9]\d\d|20\d\d")
@@ -273,11 +272,11 @@ _BELOW_ZERO = re.compile(
     re.IGNORECASE,
 )
 _THREE_DECIMALS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
-_NOT_COUNTED = either(
-    """on in at of for to and or by with from the an but as per is was were are has had have who that which when
-    while if so than then after before since until because although though he she it they we you his her its their
-    not there then now here more will would can could may might must should into up out over under about during
-    each both all"""
+_NOT_COUNTED = (
+    "on|in|at|of|for|to|and|or|by|with|from|the|an|but|as|per|is|was|were|are|has|had|have|who|that|which"
+    "|when|while|if|so|than|then|after|before|since|until|because|although|though|he|she|it|they|we|you|his"
+    "|her|its|their|not|there|then|now|here|more|will|would|can|could|may|might|must|should|into|up|out|over"
+    "|under|about|during|each|both|all"
 )
 _COUNTED = re.compile(rf"[ -](?!(?:{_NOT_COUNTED})\b)([A-Za-z]{{2,30}})\b", re.IGNORECASE)
 _COUNTS = re.compile(

@@ -14,7 +14,7 @@ from mars_score.variants.judgements.quantities.bounds import bounded
 from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.times import CLOCKS, DATES, NAMED, NAMES, TENS, YEARS
 from mars_score.variants.judgements.quantities.units import NO_UNIT, unit_of
-from mars_score.variants.judgements.quantities.words import CARDINALS, ORDINALS, InDigits, either
+from mars_score.variants.judgements.quantities.words import CARDINALS, ORDINALS, InDigits
 
 _Form = tuple[regex.Pattern[str], Callable[[regex.Match[str]], Quantity | None]]
 _TELEPHONES = regex.compile(  # also web and mail addresses
@@ -24,11 +24,11 @@ _TELEPHONES = regex.compile(  # also web and mail addresses
     | (?<!\d)\d{3}[ .-]\d{3}[ .-]\d{4}(?!\d) | (?<!\d)\(?\d{3}\)?\ 0\d{3}(?!\d)""",
     regex.VERBOSE,
 )
-_NUMBERED = either(
-    r"""version release build v\.? no\. nos\. number item room gate flight bus line route section sec\. chapter
-    page pp?\. table figure fig\. article question step part phase level type class highway motorway channel
-    platform track
-    title paragraph equation eq\. appendix para\. psalm pin code id isbn zip tel\.? phone fax call"""
+_NUMBERED = (
+    r"version|release|build|v\.?|no\.|nos\.|number|item|room|gate|flight|bus|line|route|section|sec\.|chapter"
+    r"|page|pp?\.|table|figure|fig\.|article|question|step|part|phase|level|type|class|highway|motorway"
+    r"|channel|platform|track|title|paragraph|equation|eq\.|appendix|para\.|psalm|pin|code|id|isbn|zip|tel\.?"
+    r"|phone|fax|call"
 )
 _COUNTS = "per ?cent|million|billion|thousand|hundred|people|times|years?|days?|hours?|minutes?|per"
 _IDENTIFIERS = regex.compile(

@@ -7,12 +7,6 @@ from functools import lru_cache
 import regex
 from text_to_num import alpha2digit
 
-
-def either(words: str) -> str:
-    """Return a pattern for any of some words, which are separated by spaces."""
-    return "|".join(words.split())
-
-
 _SMALL = (
     "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
     "|eighteen|nineteen"
@@ -27,14 +21,14 @@ ORDINALS = (
 CARDINALS = f"{_SMALL}|{_TENS}|{_SCALES}"
 _CARDINAL = rf"(?:{_SMALL}|{_TENS}|{_SCALES})"
 # "second" is a duration after a number and "per", and after "a" unless a noun follows.
-_NOT_BEHIND_SECOND = either("of in and or at on to later after before with from for by so as than is was")
+_NOT_BEHIND_SECOND = "of|in|and|or|at|on|to|later|after|before|with|from|for|by|so|as|than|is|was"
 _SECOND = (
     rf"(?<!\b(?:{_SMALL}|{_TENS}|{_SCALES}|per|half a|split|\d)[ -])(?<!\ba )second\b"
     rf"|(?<=\ba )second(?= (?!(?:{_NOT_BEHIND_SECOND})\b)[a-z])"
 )
-_ONE_PAIR = either(  # a pair of these is one thing
-    """trousers pants jeans shorts tights leggings glasses spectacles goggles scissors pliers tweezers tongs
-    binoculars headphones pyjamas pajamas shoes socks boots gloves trainers sneakers"""
+_ONE_PAIR = (  # a pair of these is one thing
+    "trousers|pants|jeans|shorts|tights|leggings|glasses|spectacles|goggles|scissors|pliers|tweezers|tongs"
+    "|binoculars|headphones|pyjamas|pajamas|shoes|socks|boots|gloves|trainers|sneakers"
 )
 _NUMBER = regex.compile(
     rf"(?<![\w-])(?:(?:{_SMALL}|{_TENS})|(?<!\b(?:half|of) )an? (?=(?:{_SCALES})\b)(?:{_SCALES}))\b"
