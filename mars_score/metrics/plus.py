@@ -111,7 +111,7 @@ class PlusConfig:
     copied_words: int = option(5, "Words in a row that count as copied.", 1, needs=["repetition_penalty"])
     premise_words: int = option(
         100,
-        "Words of a passage that the NLI model reads; a single text of up to half as many more is read whole.",
+        "Words of an excerpt that the NLI model reads; a single text of up to half as many more is read whole.",
         1,
         needs=[("support_weight", "contradiction_penalty")],
     )

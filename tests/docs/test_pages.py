@@ -302,7 +302,7 @@ def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
         f"{words[config.word_letters]} letters or more that are among the {words[config.repetition_words]} such",
         f"a candidate of {words[config.copied_words]} words or more",
         f"over {WHOLE_PREMISE_FACTOR * config.premise_words:g} words",
-        f"a passage of at most {config.premise_words} words",
+        f"an excerpt of at most {config.premise_words} words",
         f"first {config.max_sentences} sentences",
         f"| -{config.repetition_penalty:g} |".replace("0.", "."),
         f"-{config.contradiction_penalty:g} of the rest |".replace("0.", "."),

@@ -139,8 +139,7 @@ def _said(sources: tuple[str, ...]) -> Said:
     acronyms: set[str] = set()
     for source in sources:
         run = ""
-        for match in _WORD.finditer(source):
-            word = match[0]
+        for word in _WORD.findall(source):
             words |= {fold(word), fold(word.replace(".", ""))}
             if word.isupper():
                 acronyms.add(word.lower().replace(".", ""))
@@ -165,7 +164,7 @@ def _said(sources: tuple[str, ...]) -> Said:
         by_shortened(words),
         frozenset(word[:STEM] for word in words),
         frozenset(initials),
-        " ".join("".join(match[0][0].lower() for match in _WORD.finditer(source)) for source in sources),
+        " ".join("".join(word[0].lower() for word in _WORD.findall(source)) for source in sources),
         frozenset(acronyms),
         quantities,
         values,
@@ -282,7 +281,7 @@ def _is_part_said(word: str, said: Said) -> bool:
 
 
 def _is_without_vowels(word: str, said: Said) -> bool:
-    """Tell whether a word is one of the sources without its vowels, and perhaps other letters: Utd, Bldg, Pkwy."""
+    """Tell whether a word without vowels has letters of a source's word in order, as Utd, Bldg and Pkwy have."""
     if len(word) < 3 or re.search("[aeiou]", word[1:]):
         return False
     letters = re.compile(".*".join(word))
@@ -331,7 +330,7 @@ def _may_be_said(quantity: Quantity, said: Said) -> bool:
     if any(one.dimension == "number" and one.written == quantity.written for one in said.quantities):
         return True
     if quantity.dimension in said.values and quantity.written in said.bare:
-        return True  # The unit stands with another number: "31 tonnes of one kind and 38 of the other".
+        return True  # The sources give the unit once: "31 tonnes of one kind and 38 of the other".
     return _is_computed(quantity, said)
 
 
