@@ -33,7 +33,6 @@ class Finding:
         verdict: the verdict on the sentence.
         absent: numbers and names that the sources lack, besides contradicted words.
         sources: phrase for these sources, such as ``"the context"``.
-        premise_of: prefix of the premise where a reference contradicts a summary, else "".
         is_of_several: whether the candidate has other sentences.
     """
 
@@ -41,7 +40,6 @@ class Finding:
     verdict: Verdict
     absent: tuple[str, ...] = ()
     sources: str = "the context"
-    premise_of: str = ""
     is_of_several: bool = False
 
     @property
@@ -56,12 +54,12 @@ class Finding:
         """
         verdict, parts = self.verdict, []
         if self.label == "contradicted":
-            parts.append(f'contradicts {self.premise_of}"{one_line(verdict.premise, length)}"{self._by()}')
+            parts.append(f'contradicts the {verdict.source} "{one_line(verdict.premise, length)}"{self._by()}')
         if self.absent:
             names = _phrases(self.absent, verdict.sentence)
             parts.append(f"{_some(names)} {'is' if len(names) == 1 else 'are'} not in {self.sources}")
         if self.label == "unsupported" and (verdict.probability is not None or not parts):
-            parts.append(f"{self.sources} does not say {self._unsaid()}")
+            parts.append(f"{self.sources} does not support {self._unsaid()}")
         return "; ".join(parts)
 
     @property
@@ -76,7 +74,7 @@ class Finding:
         if contradicted:
             words = _some(_phrases(contradicted, self.verdict.sentence))
             instead = words_instead(contradicted, self.verdict.sentence, self.verdict.premise)
-            return f" ({words}; there {instead})" if instead else f" ({words})"
+            return f" ({words} instead of {instead})" if instead else f" ({words})"
         return "" if self.verdict.probability is None else f" ({self.verdict.probability:.2f})"
 
     def _unsaid(self) -> str:
@@ -108,8 +106,7 @@ def findings_of(row: Row, score: RowScore) -> tuple[Finding, ...]:
     for label, verdict in pairs:
         told = verdict.words if label == "contradicted" else ()
         absent = tuple(word for word in absent_of.get(verdict.number, ()) if word not in told)
-        other = "the reference: " if verdict.source == "reference" and row.task == "summary" else ""
-        found.append(Finding(label, verdict, absent, sources, other, is_of_several))
+        found.append(Finding(label, verdict, absent, sources, is_of_several))
     return tuple(found)
 
 

@@ -64,7 +64,7 @@ def judge(
 
     Returns:
         Score, pass or fail, metadata, and a reason such as ``0.31: says little of the reference (0.24); sentence 2
-        contradicts "The pool reopens on Saturday." (0.97); sentence 3: 1970 is not in the context``.
+        contradicts the context "The pool reopens on Saturday." (0.97); sentence 3: 1970 is not in the context``.
 
     Raises:
         TypeError, ValueError: bad input, or an unknown setting.

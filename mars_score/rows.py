@@ -311,7 +311,7 @@ class RowScore:
         notices: what was special about the row.
         aspects: qualities of the candidate, all None for a blank one.
         contradicted: contradicted sentences.
-        unsupported: sentences of a summary that its context does not say. Some are contradicted, too.
+        unsupported: sentences of a summary that its context does not support. Some are contradicted, too.
         unchecked: why the row was not checked for contradictions, or "" if it was.
     """
 

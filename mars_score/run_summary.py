@@ -98,7 +98,7 @@ class Summary:
 
     @property
     def faithfulness(self) -> float | None:
-        """Return the mean over summaries of the probability that the context says a sentence; None for none."""
+        """Return the mean over summaries of the probability that the context entails a sentence; None for none."""
         return statistics.mean(self.supported) if self.supported else None
 
     @property

@@ -157,7 +157,7 @@ def test_html_is_escaped():
     assert "<script" not in page
     assert '""' not in page
     assert page.count('aria-description="&quot;&gt;&lt;script') == 3
-    assert page.count("contradicts &quot;&quot;&gt;&lt;script") == 2
+    assert page.count("contradicts the reference &quot;&quot;&gt;&lt;script") == 2
 
 
 def test_compute(options):
@@ -199,9 +199,9 @@ def test_unsupported_sentences_are_told_once():
     told = Explanation(Row("It was dry. We ate."), score)
     assert str(told).splitlines()[1:] == [
         "  contradicted: It was dry.",
-        '      contradicts "It rained." (0.95)',
+        '      contradicts the reference "It rained." (0.95)',
         "  unsupported: We ate.",
-        "      the context does not say it (0.03)",
+        "      the context does not support it (0.03)",
         "      nearest: It rained.",
     ]
     page = told._repr_html_()

@@ -34,7 +34,7 @@ def add_gate_options(parser: argparse.ArgumentParser) -> None:
     text = "the context or a reference contradicts more than this share of the rows (without a number: any row)"
     add("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = (
-        "more than this share of the rows have a sentence that the context does not say, or a number or name that "
+        "more than this share of the rows have a sentence that the context does not support, or a number or name that "
         "it does not have (without a number: any row)"
     )
     add("--fail-unsupported", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)

@@ -151,7 +151,7 @@ class TextReport(ScoreReport):
             print_line(percentile)
         if (faithfulness := summary.faithfulness) is not None:
             of = f"{len(summary.supported)} of " if len(summary.supported) < rows else ""
-            meaning = f"mean probability that the context says a sentence ({of}{rows} rows)"
+            meaning = f"mean probability that the context entails a sentence ({of}{rows} rows)"
             print_line(f"faithfulness {faithfulness:.4f}: {meaning}")
 
 

@@ -91,7 +91,7 @@ class MarsScore(Metric):
         """Return the score, 0 without rows; with ``detailed`` a dict of scalar tensors.
 
         The dict has the score as ``"mars"``, the share of rows with a contradicted sentence as ``"contradicted"``,
-        and the mean over summaries of the probability that the context says a sentence as ``"faithfulness"``, NaN
+        and the mean over summaries of the probability that the context entails a sentence as ``"faithfulness"``, NaN
         if there are no summaries.
         """
         values = score_once(self._score, self.process_group) if self._is_synced else self._score()

@@ -67,7 +67,7 @@ class Conclusion(NamedTuple):
             row was not judged.
         contradicted_share: share of contradicted sentences that lowers the score, or None if not checked.
         contradicted: contradicted sentences.
-        unsupported: sentences of a summary that its context does not say. Some are contradicted, too.
+        unsupported: sentences of a summary that its context does not support. Some are contradicted, too.
         unchecked: why the row was not checked for contradictions, or "" if it was.
         notices: notices about the row.
     """
