@@ -72,9 +72,10 @@ class Finding:
         """Return the contradicted words with those of the premise, or else the probability, in brackets."""
         contradicted = self.verdict.words if self.label == "contradicted" else ()
         if contradicted:
-            words = _some(_phrases(contradicted, self.verdict.sentence))
+            phrases = _phrases(contradicted, self.verdict.sentence)
             instead = words_instead(contradicted, self.verdict.sentence, self.verdict.premise)
-            return f" ({words} instead of {instead})" if instead else f" ({words})"
+            is_replaced = instead and len(phrases) == 1
+            return f" ({_some(phrases)} instead of {instead})" if is_replaced else f" ({_some(phrases)})"
         return "" if self.verdict.probability is None else f" ({self.verdict.probability:.2f})"
 
     def _unsaid(self) -> str:
@@ -114,7 +115,7 @@ def brief_findings(findings: Sequence[Finding], length: int = 110) -> str:
     """Describe the first of one or more findings in a line of ``length`` characters, and count the others."""
     first, *others = findings
     more = f"; and {len(others)} more" if others else ""
-    return one_line(first.with_number(length // 2), length - len(more)) + more
+    return one_line(first.with_number(length * 2 // 5), length - len(more)) + more
 
 
 def label_of(score: RowScore) -> str:
