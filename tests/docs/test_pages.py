@@ -169,7 +169,7 @@ def test_rouge_scores_the_rows_of_readme_as_it_says():
     right, wrong, _ = (
         scorer.score(row["reference"], row["prediction"])["rougeL"].fmeasure for row in rows_of_readme()
     )
-    stated = re.findall(r"gives the wrong answer (\.\d+), the right one (\.\d+)", PAGES["README.md"])[0]
+    stated = re.findall(r"gives the wrong answer of line 3 (\.\d+) and the right one of line 2 (\.\d+)", PAGES["README.md"])[0]
     assert (f"{wrong:.2f}"[1:], f"{right:.2f}"[1:]) == stated
 
 

@@ -434,8 +434,7 @@ def test_the_line_names_the_source_and_repeats_no_whole_candidate():
         scored = accused(answer("It was <dry>.", task="summary", context=STORY), verdicts=told)
         [(closed, _)] = cards_of(ranking_page(scored))
         assert closed.count("It was &lt;dry&gt;.") == 1
-        named = "the reference: " if source == "reference" else ""
-        assert f">contradicts {named}&quot;It was not" in closed
+        assert f">contradicts the {source} &quot;It was not" in closed
     twice = accused(answer("It was <dry>. All left."), verdicts=(VERDICT, replace(VERDICT, sentence="All left.")))
     [(closed, opened)] = cards_of(ranking_page(twice))
     assert "<mark>It was &lt;dry&gt;.</mark> <mark>All left.</mark>" in closed
