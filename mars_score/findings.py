@@ -153,8 +153,7 @@ def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
     their words agree, or nothing replaces the words.
     """
     wrong = {part for word in words for part in plain_words(word)}
-    said, parts = sentence.split(), [part.split() for part in sentences(premise)]
-    plain = list(map(_plain, said))
+    plain, parts = list(map(_plain, sentence.split())), [part.split() for part in sentences(premise)]
     matchers = [SequenceMatcher(None, plain, list(map(_plain, part)), autojunk=False) for part in parts]
     ratios = [matcher.ratio() for matcher in matchers]
     if max(ratios, default=0.0) < _SAME_SENTENCE:

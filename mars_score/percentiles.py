@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from mars_score.signature import Signature
 
 
-class Table(TypedDict):
+class PercentileTable(TypedDict):
     """Quantiles of scores, and (rating, low, high) for each fifth of the candidates."""
 
     scores: list[float]
     ratings: list[tuple[float, float, float]]
 
 
-Tables = Mapping[str, Table]  # by task
+Tables = Mapping[str, PercentileTable]  # by task
 FILE = Path(__file__).with_suffix(".json")
 WITH_REFERENCES, WITHOUT_REFERENCES = "with references", "without references"
 # Entries of a signature that change a row's score by `plus` or `fast` in its last digits at most.

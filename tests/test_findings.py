@@ -38,7 +38,10 @@ def said(row=SUMMARY, **verdicts):
     ("verdicts", "expected"),
     [
         ({}, []),
-        ({"contradicted": (PRICE,)}, ['sentence 1 contradicts the context "Tickets cost 20 dollars." (25 dollars instead of 20)']),
+        (
+            {"contradicted": (PRICE,)},
+            ['sentence 1 contradicts the context "Tickets cost 20 dollars." (25 dollars instead of 20)'],
+        ),
         ({"contradicted": (LIKELY,)}, ['sentence 2 contradicts the context "She stayed." (0.97)']),
         ({"unsupported": (missing("1970"),)}, ["sentence 2: 1970 is not in the context"]),
         ({"unsupported": (missing("Anna", "1970"),)}, ["sentence 2: Anna and 1970 are not in the context"]),

@@ -34,8 +34,8 @@ def add_gate_options(parser: argparse.ArgumentParser) -> None:
     text = "the context or a reference contradicts more than this share of the rows (without a number: any row)"
     add("--fail-contradicted", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = (
-        "more than this share of the rows have a sentence that the context does not support, or a number or name that "
-        "it does not have (without a number: any row)"
+        "more than this share of the rows have a sentence that the context does not support, or a number or name "
+        "that it does not have (without a number: any row)"
     )
     add("--fail-unsupported", type=_share, nargs="?", const=0.0, metavar="SHARE", help=text)
     text = "more than this share of the rows cannot be checked for contradictions (without a number: any row)"

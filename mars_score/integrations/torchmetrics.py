@@ -91,8 +91,8 @@ class MarsScore(Metric):
         """Return the score, 0 without rows; with ``detailed`` a dict of scalar tensors.
 
         The dict has the score as ``"mars"``, the share of rows with a contradicted sentence as ``"contradicted"``,
-        and the mean over summaries of the probability that the context entails a sentence as ``"faithfulness"``, NaN
-        if there are no summaries.
+        and the mean over summaries of the probability that the context entails a sentence as ``"faithfulness"``,
+        NaN if there are no summaries.
         """
         values = score_once(self._score, self.process_group) if self._is_synced else self._score()
         tensors = {name: torch.tensor(value, device=self.device).float() for name, value in values.items()}

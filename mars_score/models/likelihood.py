@@ -201,13 +201,18 @@ def _run_packs(
     packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache
 ) -> list[tuple[PromptedText, float]]:
     """Return each text with its mean log probability, given a cache with a row for each pack."""
-    lengths, past = [len(pack.tokens) for pack in packs], [[pack.past] for pack in packs]
-    batch = model.packed_batch(lengths, past, prompts, branches=[pack.branches for pack in packs])
-    tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])
-    hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), batch)
+    lengths = [len(pack.tokens) for pack in packs]
+    batch = model.packed_batch(
+        lengths, [[pack.past] for pack in packs], prompts, branches=[pack.branches for pack in packs]
+    )
+    hidden, _ = model.forward(
+        model.tensor(flat([pack.tokens for pack in packs])),
+        model.tensor(flat([pack.positions for pack in packs])),
+        batch,
+    )
     starts = zip(accumulate(lengths, initial=0), packs, strict=False)
     predicting = hidden[model.tensor([start + index for start, pack in starts for index in pack.predictors])]
     texts = flat([pack.texts for pack in packs])
     values = model.log_probabilities(predicting, model.tensor(flat([text.tokens for text in texts])))
-    per_text = torch.split(values.double().cpu(), [len(text.tokens) for text in texts])
-    return [(text, float(log_p.mean())) for text, log_p in zip(texts, per_text, strict=True)]
+    means = [part.mean() for part in torch.split(values.double().cpu(), [len(text.tokens) for text in texts])]
+    return list(zip(texts, map(float, means), strict=True))

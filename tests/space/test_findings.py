@@ -45,7 +45,10 @@ def test_the_headline_begins_with_what_was_found_in_the_first(near, has):
 
 def test_the_headline_escapes_the_premise_and_counts_the_findings():
     text = headline(answered({0: {"contradicted": (DENIED, replace(DENIED, sentence="b", number=2))}}))
-    assert "but contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres) (and 1 more). MARS plus" in text
+    assert (
+        "but contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres) (and 1 more). MARS plus"
+        in text
+    )
 
 
 def test_without_references_and_sound_candidates():
@@ -79,7 +82,12 @@ def test_findings_of_other_candidates_leave_the_headline_as_it_is():
 @pytest.mark.parametrize(
     ("label", "verdict", "kind", "said"),
     [
-        ("contradicted", DENIED, "mars-denied", "contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres)"),
+        (
+            "contradicted",
+            DENIED,
+            "mars-denied",
+            "contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres)",
+        ),
         ("unsupported", LACKING, "mars-doubted", "25 litres is not in the context"),
     ],
 )

@@ -272,8 +272,8 @@ def test_verdicts_are_explained(make, monkeypatch, labels):
     for explained in result.explanations[:3]:
         for verdict in explained.score.contradicted:
             assert verdict.probability == pytest.approx(1, abs=1e-6)
-            shown = f'  contradicted: {verdict.sentence}\n      contradicts the {verdict.source} "{verdict.premise}" (1.00)\n'
-            assert shown in f"{explained}\n"
+            reason = f'contradicts the {verdict.source} "{verdict.premise}" (1.00)'
+            assert f"  contradicted: {verdict.sentence}\n      {reason}\n" in f"{explained}\n"
             page = explained._repr_html_()
             assert f"<b>contradicted</b> {verdict.sentence}" in page
     assert result.explanations[0].score.contradicted[0].premise in ROWS[0][1]

@@ -134,6 +134,30 @@ def missing_facts(
 
 @lru_cache(maxsize=256)
 def _said(sources: tuple[str, ...]) -> Said:
+    words, initials, acronyms = _said_words(sources)
+    of_each = [(source, read_quantities(source)) for source in map(joined, sources)]
+    quantities = tuple(quantity for _, of_source in of_each for quantity in of_source)
+    bare = {number for source, of_source in of_each for number in _bare_numbers(source, of_source)}
+    numbers = {float(match[0].replace(",", "")) for source in sources for match in _NUMBER.finditer(source)}
+    numbers |= {quantity.written for quantity in quantities}
+    return Said(
+        frozenset(words),
+        by_shortened(words),
+        frozenset(word[:STEM] for word in words),
+        frozenset(initials),
+        " ".join("".join(word[0].lower() for word in _WORD.findall(source)) for source in sources),
+        frozenset(acronyms),
+        quantities,
+        _values(quantities),
+        frozenset(day for source in sources for match in _DAY.finditer(source) for day in _days(match)),
+        any(map(_ALL_DAYS.search, sources)),
+        frozenset(numbers),
+        frozenset(bare),
+    )
+
+
+def _said_words(sources: Iterable[str]) -> tuple[set[str], set[str], set[str]]:
+    """Return the folded words of texts, the initials of their names, and their acronyms."""
     words: set[str] = set()
     initials: set[str] = set()
     acronyms: set[str] = set()
@@ -148,31 +172,17 @@ def _said(sources: tuple[str, ...]) -> Said:
                 initials.update(run[start:] for start in range(len(run) - 1))
             elif word not in _WITHIN_NAMES:
                 run = ""
-    of_each = [(source, read_quantities(source)) for source in map(joined, sources)]
-    quantities = tuple(quantity for _, of_source in of_each for quantity in of_source)
-    bare = {number for source, of_source in of_each for number in _bare_numbers(source, of_source)}
-    numbers = {float(match[0].replace(",", "")) for source in sources for match in _NUMBER.finditer(source)}
-    numbers |= {quantity.written for quantity in quantities}
-    days = {day for source in sources for match in _DAY.finditer(source) for day in _days(match)}
+    return words, initials, acronyms
+
+
+def _values(quantities: Iterable[Quantity]) -> dict[str, list[float]]:
+    """Return the first different values of each dimension."""
     values: dict[str, list[float]] = {}
     for quantity in quantities:
         same = values.setdefault(quantity.dimension, [])
         if quantity.is_single and quantity.low not in same and len(same) <= FEW:
             same.append(quantity.low)
-    return Said(
-        frozenset(words),
-        by_shortened(words),
-        frozenset(word[:STEM] for word in words),
-        frozenset(initials),
-        " ".join("".join(word[0].lower() for word in _WORD.findall(source)) for source in sources),
-        frozenset(acronyms),
-        quantities,
-        values,
-        frozenset(days),
-        any(map(_ALL_DAYS.search, sources)),
-        frozenset(numbers),
-        frozenset(bare),
-    )
+    return values
 
 
 def _bare_numbers(text: str, quantities: Sequence[Quantity]) -> list[float]:
