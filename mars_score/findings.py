@@ -73,9 +73,10 @@ class Finding:
         contradicted = self.verdict.words if self.label == "contradicted" else ()
         if contradicted:
             phrases = _phrases(contradicted, self.verdict.sentence)
-            instead = words_instead(contradicted, self.verdict.sentence, self.verdict.premise)
-            is_replaced = instead and len(phrases) == 1
-            return f" ({_some(phrases)} instead of {instead})" if is_replaced else f" ({_some(phrases)})"
+            instead = ""  # of several phrases it would not be clear which word stands for which
+            if len(phrases) == 1:
+                instead = words_instead(contradicted, self.verdict.sentence, self.verdict.premise)
+            return f" ({_some(phrases)} instead of {instead})" if instead else f" ({_some(phrases)})"
         return "" if self.verdict.probability is None else f" ({self.verdict.probability:.2f})"
 
     def _unsaid(self) -> str:

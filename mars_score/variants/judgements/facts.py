@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -186,12 +187,14 @@ def _values(quantities: Iterable[Quantity]) -> dict[str, list[float]]:
 
 
 def _bare_numbers(text: str, quantities: Sequence[Quantity]) -> list[float]:
-    """Return the numbers of a text that are not part of a quantity."""
-    return [
-        float(match[0].replace(",", ""))
-        for match in _NUMBER.finditer(text)
-        if not any(_overlap(match.span(), quantity) for quantity in quantities)
-    ]
+    """Return the numbers of a text that are not part of one of its quantities, which are in order."""
+    starts = [quantity.start for quantity in quantities]
+    numbers = []
+    for match in _NUMBER.finditer(text):
+        before = bisect_left(starts, match.end())
+        if not before or not _overlap(match.span(), quantities[before - 1]):
+            numbers.append(float(match[0].replace(",", "")))
+    return numbers
 
 
 def _days(match: re.Match[str]) -> list[tuple[int, int]]:
@@ -294,8 +297,15 @@ def _is_without_vowels(word: str, said: Said) -> bool:
     """Tell whether a word without vowels has letters of a source's word in order, as Utd, Bldg and Pkwy have."""
     if len(word) < 3 or re.search("[aeiou]", word[1:]):
         return False
-    letters = re.compile(".*".join(word))
-    return any(letters.match(other) for other in said.words if len(other) > len(word))
+    return any(
+        word[0] == other[0] and _is_subsequence(word, other) for other in said.words if len(other) > len(word)
+    )
+
+
+def _is_subsequence(word: str, other: str) -> bool:
+    """Tell whether a word is another one without some letters."""
+    letters = iter(other)
+    return all(letter in letters for letter in word)
 
 
 def _is_misspelt(word: str, said: Said) -> bool:

@@ -109,6 +109,14 @@ def test_many_sentences_are_tagged_at_once(monkeypatch):
     assert len(calls) <= 2
 
 
-@pytest.mark.parametrize("run", ["a", "A", "1", "1,", "A. ", "1 May ", "U.S.", "12:30 ", "Ab Cd ", "twenty - "])
+@pytest.mark.parametrize(
+    "run", ["a", "A", "1", "1,", "A. ", "1 May ", "U.S.", "12:30 ", "Ab Cd ", "twenty - ", "It is 3 km.\n"]
+)
 def test_long_runs_are_read(run):
     missing_facts([(run * 5_000, (run * 5_000,))], None)
+
+
+def test_a_word_of_many_equal_letters_is_looked_up_at_once():
+    """With a regular expression of its letters it would take years."""
+    name, source = f"Bbc{'b' * 30}z", f"bbbc{'b' * 60}"
+    assert added(f"It was said by Mr {name}.", source) == (name,)
