@@ -198,6 +198,20 @@ def conflicts(quantity: Quantity, others: Sequence[Quantity]) -> Quantity | None
     return min(candidates, key=lambda other: abs(other.low - quantity.low))
 
 
+def differ_in_place(quantity: Quantity, other: Quantity) -> bool:
+    """Tell whether a quantity differs from one of a premise at the same place of the same sentence.
+
+    It does not if it follows from the other by rounding or its bound, but two ranges have to be equal.
+    """
+    if not _is_same_kind(quantity, other):
+        return False
+    exact = not (quantity.bound or other.bound or quantity.is_single or other.is_single)
+    if exact:
+        return not equal(quantity, other)
+    excluded = all(_excludes(a, b) for a, b in product(quantity.readings, other.readings))
+    return excluded and not is_said(quantity, [other])
+
+
 def _is_rival(quantity: Quantity, other: Quantity) -> bool:
     if quantity.dimension == other.dimension == "number":
         return bool(quantity.counted) and quantity.counted == other.counted
