@@ -5,7 +5,7 @@
 R: token recall of the references. C: cosine with the context, or for data with the references (sentence vectors).
 S: token recall of the best sample minus R. P: share of repeated words minus that of the references. E: mean
 probability that the context entails a sentence of a summary, with 0 for contradicted sentences. F: share of
-contradicted sentences, for summaries mostly those with another quantity. The weights w, v and l grow with the mean
+contradicted sentences, for summaries mostly those with another number. The weights w, v and l grow with the mean
 length n of the references. `fast` has l = 0. Only summaries have s.
 
 This module runs no model. :mod:`mars_score.variants.plus_variant` gets the features from the models, and
@@ -57,7 +57,7 @@ TERMS = {  # in the order of the formula
         "how probable it is that the context says what its sentences say", "sentences that follow from the context"
     ),
     "contradiction": TermText(
-        "the share of its sentences that a reference contradicts, or of a summary those with another quantity; "
+        "the share of its sentences that a reference contradicts, or of a summary those with another number; "
         "its weight is a part of the other points",
         costs="contradicted sentences",
     ),
@@ -81,7 +81,7 @@ class PlusConfig:
     )
     contradiction_penalty: float = option(
         0.5,
-        "Share of the score that is lost if all sentences are contradicted, of a summary by a quantity.",
+        "Share of the score that is lost if all sentences are contradicted, of a summary by a number.",
         0,
         1,
         needs=["entailment_model"],
