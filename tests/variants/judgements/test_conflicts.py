@@ -24,7 +24,8 @@ SAME_WORDS = [
 @pytest.mark.parametrize(("premise", "wrong", "right"), SAME_WORDS)
 def test_another_number_at_the_same_place_is_a_conflict(premise, wrong, right):
     conflict = find_conflict(wrong, [premise])
-    assert conflict and conflict.premise == premise
+    assert conflict
+    assert conflict.premise == premise
     assert find_conflict(right, [premise]) is None
 
 
