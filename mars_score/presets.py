@@ -63,6 +63,8 @@ class Reliability(NamedTuple):
         by_reference: whether the model may decide that a close reference contradicts a sentence.
         halves_summaries: whether a summary that a reference contradicts loses half of its score.
         min_refutation: threshold of :attr:`mars_score.rows.Entailment.refutation` for a contradicted sentence.
+        min_reordered: the same for a sentence with all words of a sentence of the premise, in another order. There
+            no word is absent from the premise, which models take for a contradiction most often.
         max_support: threshold of :attr:`mars_score.rows.Entailment.support`, below which a sentence of a summary
             is unsupported. No score depends on it.
     """
@@ -72,6 +74,7 @@ class Reliability(NamedTuple):
     by_reference: bool = False
     halves_summaries: bool = False
     min_refutation: float = 0.915
+    min_reordered: float = 1.0
     max_support: float = 0.0
 
 
@@ -85,6 +88,7 @@ RELIABILITY = {
         by_reference=True,
         halves_summaries=True,
         min_refutation=0.8,
+        min_reordered=0.5,
         max_support=0.004,
     ),
 }

@@ -22,6 +22,7 @@ from mars_score.variants.judgements.spelling import corrected, leniently_correct
 from mars_score.variants.judgements.statements import (
     Kind,
     Statement,
+    is_reordered,
     marks_of,
     plain,
     statement,
@@ -183,7 +184,7 @@ class NliJudge:
             (row, index)
             for row, of_row in judgements.items()
             for index, one in enumerate(of_row)
-            if len(row.references) > 1 and one.entailment.refutation >= self.reliability.min_refutation
+            if len(row.references) > 1 and self._is_refuted(one)
         ]
         asked = [
             (judgements[row][index].sentence, (reference,))
@@ -205,8 +206,7 @@ class NliJudge:
             (row, number, one, text)
             for row, of_row in judgements.items()
             for number, one in enumerate(of_row)
-            if one.entailment.refutation >= self.reliability.min_refutation
-            or one.entailment.support < self.reliability.max_support
+            if self._is_refuted(one) or one.entailment.support < self.reliability.max_support
             if (text := leniently_corrected(one.sentence, one.premise)) != one.sentence
         ]
         read = _read([(text, one.premise) for _, _, one, text in doubted], calls)
@@ -296,19 +296,20 @@ class NliJudge:
         asked = {"context" if task == "summary" else "reference": judgement}
         if judgement.by_reference:
             asked["reference"] = judgement.by_reference
-        probabilities = {source: one.entailment.refutation for source, one in asked.items()}
         believed = {"context": self.reliability.by_context, "reference": self.reliability.by_reference}
-        certain = [
-            source
-            for source in asked
-            if believed[source] and probabilities[source] >= self.reliability.min_refutation
-        ]
+        certain = [source for source, one in asked.items() if believed[source] and self._is_refuted(one)]
         if not certain or min(one.entailment.contradiction for one in asked.values()) < MIN_SECOND_OPINION:
             return None
-        source = max(certain, key=lambda source: probabilities[source])
+        source = max(certain, key=lambda source: asked[source].entailment.refutation)
         decides = asked[source]
-        words = decides.entailment.words
-        return Verdict(judgement.sentence, probabilities[source], decides.premise, source, words, number)
+        read = decides.entailment
+        return Verdict(judgement.sentence, read.refutation, decides.premise, source, read.words, number)
+
+    def _is_refuted(self, judgement: Judgement) -> bool:
+        known, refutation = self.reliability, judgement.entailment.refutation
+        return refutation >= known.min_refutation or (
+            refutation >= known.min_reordered and is_reordered(judgement.sentence, judgement.premise)
+        )
 
     def _unsupported(
         self, judged: Mapping[Statement, Judgement], missing: Mapping[Statement, tuple[str, ...]]

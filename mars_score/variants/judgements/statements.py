@@ -270,6 +270,13 @@ def _same(text: str) -> str:
     return " ".join(text.translate(_SHAPES).lower().split()).removesuffix(".")
 
 
+def is_reordered(sentence: str, premise: str) -> bool:
+    """Tell whether a sentence of a premise has the same words in another order."""
+    words = plain_words(sentence)
+    others = map(plain_words, sentences(premise))
+    return any(words != other and sorted(words) == sorted(other) for other in others)
+
+
 # The statements of a candidate
 
 

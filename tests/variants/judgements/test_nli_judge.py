@@ -193,6 +193,24 @@ def test_a_verdict_has_the_words_of_its_premise():
     assert follows(READ, known=ALL).contradicted == ()  # .9 times .95
 
 
+@pytest.mark.parametrize(
+    ("sentence", "refuted"),
+    [
+        ("Duke Halvard beat King Tomas at the ford.", True),
+        ("At the ford, Duke Halvard beat King Tomas!", True),
+        ("Duke Halvard beat King Tomas at the old ford.", False),  # "old" may only be absent.
+        ("King Tomas lost to Duke Halvard at the ford.", False),
+    ],
+)
+def test_the_words_of_the_premise_in_another_order_need_less(sentence, refuted):
+    premise = "It was in May. King Tomas beat Duke Halvard at the ford."
+    row = text(sentence, premise)
+    known = ALL._replace(min_reordered=0.5)
+    assert bool(conclude(row, lambda *_: Entailment(0.1, 0.6), known).contradicted) == refuted
+    assert not conclude(row, lambda *_: Entailment(0.1, 0.4), known).contradicted
+    assert not conclude(row, lambda *_: Entailment(0.1, 0.6), ALL).contradicted
+
+
 def test_a_sentence_is_unsupported_by_its_words():
     """Numbers and names that the context does not have stand first, and are told apart."""
     read = Entailment(0.9, 0.0, 0.99, ("Rome", "left", "1970"))
