@@ -271,10 +271,19 @@ def _same(text: str) -> str:
 
 
 def is_reordered(sentence: str, premise: str) -> bool:
-    """Tell whether a sentence of a premise has the same words in another order."""
-    words = plain_words(sentence)
-    others = map(plain_words, sentences(premise))
+    """Tell whether a sentence of a premise has the same words in another order, except that of a list."""
+    words = _with_sorted_lists(sentence)
+    others = map(_with_sorted_lists, sentences(premise))
     return any(words != other and sorted(words) == sorted(other) for other in others)
+
+
+# "Ann, Ben and Tom"
+_LIST = re.compile(r"\w+(?:(?:\s*,\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+)\w+)+")
+
+
+def _with_sorted_lists(text: str) -> list[str]:
+    """Split a text into words, with those of each list in alphabetical order."""
+    return plain_words(_LIST.sub(lambda match: " ".join(sorted(plain_words(match[0]))), text.lower()))
 
 
 # The statements of a candidate

@@ -200,10 +200,12 @@ def test_a_verdict_has_the_words_of_its_premise():
         ("At the ford, Duke Halvard beat King Tomas!", True),
         ("Duke Halvard beat King Tomas at the old ford.", False),  # "old" may only be absent.
         ("King Tomas lost to Duke Halvard at the ford.", False),
+        ("Eve, Bea and Ann came to Rome.", False),
+        ("Rome, Bea and Ann came to Eve.", True),
     ],
 )
 def test_the_words_of_the_premise_in_another_order_need_less(sentence, refuted):
-    premise = "It was in May. King Tomas beat Duke Halvard at the ford."
+    premise = "It was in May. King Tomas beat Duke Halvard at the ford. Ann, Bea and Eve came to Rome."
     row = text(sentence, premise)
     known = ALL._replace(min_reordered=0.5)
     assert bool(conclude(row, lambda *_: Entailment(0.1, 0.6), known).contradicted) == refuted
