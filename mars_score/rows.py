@@ -1,9 +1,10 @@
 """The data classes that pass between the parts of MARS: rows, NLI outputs, verdicts, terms and scores."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from statistics import fmean
+from typing import Any, Literal, NamedTuple, Self
 
 from mars_score.errors import Notice
 from mars_score.text import PASSAGE_BREAK
@@ -14,6 +15,7 @@ TASKS = ("text", "summary", "dialogue", "data")
 Texts = Iterable[str | Iterable[str | None] | None]
 Contexts = Iterable[str | Iterable[object] | Mapping[str, object] | None]
 Tasks = str | Iterable[str | None]  # A single string holds for all rows.
+Aggregation = Literal["max", "mean"]
 UNLIKELY = -10.0  # nats per token where fluency is 0, about a uniform guess among 22,000 tokens
 
 
@@ -210,6 +212,11 @@ class Term:
 def weighted_sum(terms: Iterable[Term]) -> float:
     """Return the score of some terms."""
     return sum(term.weight * term.value for term in terms)
+
+
+def aggregate(values: Sequence[float], how: Aggregation) -> float:
+    """Return the maximum or the mean over references."""
+    return max(values) if how == "max" else fmean(values)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from pydantic.dataclasses import dataclass
 from rapidfuzz.distance import LCSseq
 
 from mars_score.cache import digest
-from mars_score.metrics.references import Aggregation, aggregate
 from mars_score.options import STRICT, Corpus, TagWeights, option
-from mars_score.rows import Example, Row, Term
+from mars_score.rows import Aggregation, Example, Row, Term, aggregate
 from mars_score.text import TaggedWord
 
 # Section 2.1 and Appendix A. Words with larger weights are masked first. Other tags have weight 1.

@@ -15,13 +15,13 @@ This module runs no model. :mod:`mars_score.variants.plus_variant` gets the feat
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean as mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 
-from mars_score.metrics.references import Aggregation, aggregate
 from mars_score.options import STRICT, option
-from mars_score.rows import LogProbability, Row, Term, weighted_sum
+from mars_score.rows import Aggregation, LogProbability, Row, Term, aggregate, weighted_sum
 from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
@@ -150,6 +150,21 @@ class Features(NamedTuple):
     support: float | None = None  # mean probability that the context entails a sentence
     support_reliability: float = 1.0  # factor of the weight of support
     contradicted_share: float | None = None  # share of contradicted sentences
+
+
+def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
+    """Compute the mean, over tokens of the reference, of the largest cosine with a token of the candidate.
+
+    This is the recall of BERTScore (Zhang et al. 2020, https://openreview.net/forum?id=SkeHuCVFDr). It is 0 if
+    either text has no token.
+
+    Args:
+        candidate: unit vectors, (tokens, dimensions). An unknown token has zeros and matches nothing.
+        reference: unit vectors, (tokens, dimensions).
+    """
+    if not (len(candidate) and len(reference)):
+        return 0.0
+    return float((reference @ candidate.T).max(axis=1).mean())
 
 
 def term_names(row: Row, config: PlusConfig) -> frozenset[str]:

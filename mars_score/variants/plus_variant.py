@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.errors import Notice
-from mars_score.metrics.plus import Features, PlusConfig, plus, term_names
-from mars_score.metrics.references import token_recall
+from mars_score.metrics.plus import Features, PlusConfig, plus, term_names, token_recall
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import (
     Aspects,

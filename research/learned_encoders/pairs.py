@@ -19,7 +19,7 @@ from mars_score.meta.agreement import reorder, retrieve
 from mars_score.meta.metrics.base import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
-from mars_score.metrics.references import token_recall
+from mars_score.metrics.plus import token_recall
 from mars_score.models.calls import ModelCalls
 from mars_score.options import read_lines
 from mars_score.rows import Row
