@@ -3,7 +3,7 @@
 import pytest
 
 from mars_score import MarsScorer
-from mars_score.data.placeholders import is_placeholder
+from mars_score.data.cleaning import is_placeholder
 from mars_score.errors import MarsWarning, Notice
 from tests import word_recall
 
