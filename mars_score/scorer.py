@@ -141,7 +141,7 @@ class MarsScorer:
         """Score the rows of a table.
 
         If there is no column of contexts, a column with a usual name of passages is used
-        (:mod:`mars_score.data.names`), or a chat.
+        (:mod:`mars_score.data.forms`), or a chat.
 
         Args:
             table: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or

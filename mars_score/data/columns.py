@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Any
 
 from mars_score.data.checking import check_examples, check_rows
-from mars_score.data.forms import Readings, is_chat, split_chats, with_question
+from mars_score.data.forms import Readings, find_question, is_chat, split_chats, usual_titles, with_question
 from mars_score.data.frames import (
     CellKinds,
     entries_of,
@@ -22,7 +22,6 @@ from mars_score.data.frames import (
     value_of_cell,
     with_field,
 )
-from mars_score.data.names import find_question, usual_titles
 from mars_score.errors import ColumnError, Place, brief
 from mars_score.options import unknown_name
 from mars_score.rows import Example, Row

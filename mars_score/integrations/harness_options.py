@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mars_score.data.forms import with_question
-from mars_score.data.names import find_question, names_passages
+from mars_score.data.forms import find_question, names_passages, with_question
 from mars_score.errors import Place
 from mars_score.judging import Gate, JudgeResult, judge_by
 from mars_score.rows import Contexts, Example, Texts
