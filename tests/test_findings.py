@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 import mars_score
+from mars_score.cli.run_summary import SHOWN, Summary
 from mars_score.errors import Notice
 from mars_score.explanation import Explanation, marked_page
 from mars_score.findings import Finding, brief_findings, findings_of, label_of, listed, marked_parts, words_instead
 from mars_score.results import MarsResult
 from mars_score.rows import Row, RowScore, Verdict
-from mars_score.run_summary import SHOWN, Summary
 from mars_score.scorer import MarsScorer
 from tests import jsonl, word_recall
 from tests.result_rows import gates_of, read

@@ -13,9 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mars_score.cli.baseline import LEAST_FALL, Baseline
-from mars_score.cli.unchecked import describe_unchecked, why_unsupported_unchecked
+from mars_score.cli.run_summary import Lowest, describe_unchecked, why_unsupported_unchecked
 from mars_score.findings import brief_findings, findings_of
-from mars_score.run_summary import Lowest
 from mars_score.stats.resampling import ContextLabels, mean_interval
 from mars_score.text import one_line
 

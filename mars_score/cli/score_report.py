@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mars_score.cli.printing import print_line
-from mars_score.cli.unchecked import unchecked_notice
+from mars_score.cli.run_summary import Lowest, Summary, unchecked_notice
 from mars_score.data.writing import LineFile
 from mars_score.findings import brief_findings
 from mars_score.percentiles import Percentile, find_percentile, tables_for
-from mars_score.run_summary import Lowest, Summary
 from mars_score.text import one_line
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mars_score.cli.baseline import Baseline
-from mars_score.cli.unchecked import describe_unchecked
+from mars_score.cli.run_summary import describe_unchecked
 from mars_score.rows import Row, RowScore, Verdict
 from mars_score.variants import plus_variant
 from tests import jsonl, word_recall
