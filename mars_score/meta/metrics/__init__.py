@@ -35,12 +35,12 @@ PEERS = {
     "meteor": "lexical.Meteor",
     "rouge_l": "lexical.RougeL",
     "chrf": "lexical.Chrf",
-    "bertscore": "matching.BertScore",
-    "sentence_mover": "matching.SentenceMover",
-    "moverscore": "matching.MoverScore",
-    "perplexity": "baselines.Perplexity",
-    "context_perplexity": "baselines.ContextPerplexity",
-    "context_cosine": "baselines.ContextCosine",
+    "bertscore": "neural.BertScore",
+    "sentence_mover": "neural.SentenceMover",
+    "moverscore": "neural.MoverScore",
+    "perplexity": "neural.Perplexity",
+    "context_perplexity": "neural.ContextPerplexity",
+    "context_cosine": "neural.ContextCosine",
     "length": "lexical.Length",
 }
 METRICS = (*VARIANTS, *PEERS)
