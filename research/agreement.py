@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mars_score.meta.agreement import ATTACKS, attack
-from mars_score.meta.metrics import make_metric, parse_names
-from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.metrics import Metric, Models, make_metric, parse_names
 from mars_score.meta.sets import RatedSet
 from mars_score.rows import Row
 from mars_score.stats.resampling import Floats

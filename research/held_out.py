@@ -15,8 +15,7 @@ from statistics import fmean
 
 import numpy as np
 
-from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics import Models, make_metric
 from mars_score.meta.sets import RatedSet
 from research import results
 from research.agreement import pearson, scored

@@ -13,8 +13,7 @@ from scipy import stats
 from mars_score import MarsScorer
 from mars_score.data.reading import read_rows
 from mars_score.meta.agreement import ATTACKS, attack
-from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import MarsVariant, Metric, Models
+from mars_score.meta.metrics import MarsVariant, Metric, Models, make_metric
 from mars_score.meta.sets import RatedSet, read_rated_set
 from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson

@@ -13,7 +13,7 @@ import transformers
 
 from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.infilling.jobs import FilledTemplate, TemplateInContext, make_job
-from mars_score.meta.metrics.base import MarsVariant, Metric, Models
+from mars_score.meta.metrics import MarsVariant, Metric, Models
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.calls import ModelCalls
 from mars_score.models.codec import TextCodec, token_kind

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from mars_score.errors import Notice
 from mars_score.findings import Finding, findings_of
-from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics import Models, make_metric
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.progress import Progress
 from mars_score.results import MarsResult

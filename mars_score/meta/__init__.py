@@ -7,7 +7,7 @@ Data flows from ``sets`` through ``metrics`` and ``agreement`` (with attacks) to
 >>> result = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
 >>> result.sets["rated"].pearson("mars")  # doctest: +SKIP
 
-Any object with a ``score`` method is a metric, too: see :class:`mars_score.meta.metrics.base.OwnMetric`.
+Any object with a ``score`` method is a metric, too: see :class:`mars_score.meta.metrics.OwnMetric`.
 """
 
 from importlib import import_module

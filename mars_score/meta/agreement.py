@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from mars_score.meta.metrics.base import Metric, extra_meta
+from mars_score.meta.metrics import Metric, extra_meta
 from mars_score.meta.sets import RatedSet, SingleRatings
 from mars_score.rows import Row
 from mars_score.sentences import sentences

@@ -17,8 +17,7 @@ from mars_score.meta.agreement import (
     attack,
     rater_agreement,
 )
-from mars_score.meta.metrics import METRICS, make_metric
-from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
+from mars_score.meta.metrics import METRICS, MarsVariant, Metric, Models, Scoring, make_metric
 from mars_score.meta.sets import RatedSet, check_names
 from mars_score.progress import Progress
 from mars_score.rows import Row
@@ -149,7 +148,7 @@ def meta_evaluate(
     Args:
         sets: rated candidates, from :func:`mars_score.meta.sets.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
-            (see :class:`mars_score.meta.metrics.base.Scoring`).
+            (see :class:`mars_score.meta.metrics.Scoring`).
         within_groups: names of sets whose ratings are comparable within a group only.
         attacks: names of :data:`ATTACKS`.
         resamples: resamples of intervals and tests, at least 1.

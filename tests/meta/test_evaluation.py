@@ -12,8 +12,7 @@ import pytest
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.agreement import ATTACKS, rater_agreement
 from mars_score.meta.evaluation import meta_evaluate, score_rows
-from mars_score.meta.metrics import METRICS, make_metric, parse_names
-from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.metrics import METRICS, Metric, Models, make_metric, parse_names
 from mars_score.meta.report import write_report
 from mars_score.meta.sets import RatedSet
 from mars_score.metrics.plus import PlusConfig

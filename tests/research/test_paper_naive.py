@@ -8,7 +8,7 @@ import torch
 
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, UnsupportedModelError
-from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics import Models
 from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.variants import paper_variant
 from research.paper_naive import MaskedInfills, Naive

@@ -16,8 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics import Models, make_metric
 from mars_score.metrics.plus import TERMS
 from mars_score.rows import TASKS, Aspects, Row, Term, Unchecked, Verdict
 from mars_score.scorer import MarsScorer

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import lexical, make_metric
-from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics import Models, lexical, make_metric
 from mars_score.rows import Row
 from mars_score.sentences import sentences
 

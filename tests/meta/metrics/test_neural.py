@@ -16,8 +16,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics import Models, make_metric
 from mars_score.meta.metrics.neural import TokenEncoder, Tokens, bag, movers_distance
 from mars_score.models import likelihood
 from mars_score.models.causal_lm import CausalLanguageModel, Prompts
