@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
 from benchmarks.texts import columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.settings import VariantName
 
 VARIANTS: dict[VariantName, float] = {"fast": 2.0, "plus": 8.0}  # target of the ratio to `paper`

@@ -23,7 +23,7 @@ from benchmarks.common import (
 from benchmarks.texts import columns, invented, rows_of, with_new_candidates, write_rows
 from mars_score import MarsScorer
 from mars_score.data.reading import read_rows
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.running import Runtime
 from mars_score.settings import resolve_settings
 

@@ -25,7 +25,7 @@ from mars_score.atomic import check_replaceable, write_whole
 from mars_score.errors import HeadError
 from mars_score.metrics.plus import PlusConfig, repetition
 from mars_score.models.calls import ModelCalls
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.rows import Row, RowScore, Term
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import MODELS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mars_score.language import pipeline_name
 from mars_score.metrics.paper import PaperConfig
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.packages import installed_version
 from mars_score.models.running import number_type
 from mars_score.presets import PRESETS, ModelSettings

@@ -26,7 +26,7 @@ from mars_score.heads import (
     write_head,
 )
 from mars_score.meta.sets import check_names, read_rated_sets
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
 from mars_score.stats.resampling import Floats

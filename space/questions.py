@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.presets import PRESETS
 from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings

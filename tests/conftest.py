@@ -17,7 +17,7 @@ from filelock import FileLock
 from mars_score.cache import ResultStore
 from mars_score.language import pipeline_name
 from mars_score.models import loading
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.running import Runtime
 from mars_score.presets import PRESETS
 from mars_score.variants import paper_variant

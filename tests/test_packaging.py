@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs.pictures import make
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.packages import KNOWN, Package, SplitPackages
 from mars_score.presets import PRESETS
 from space.questions import read_examples

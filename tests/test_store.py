@@ -15,7 +15,7 @@ import torch
 from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.running import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES

@@ -9,7 +9,7 @@ from pathlib import Path
 from mars_score.cache import ResultStore, store_folder
 from mars_score.cli.arguments import Commands
 from mars_score.cli.printing import print_line, print_notices, scoring
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.packages import stored_models
 from mars_score.presets import PRESETS
 

@@ -12,7 +12,7 @@ from mars_score.data.checking import check_examples, check_references
 from mars_score.data.writing import plain
 from mars_score.errors import BY_INDEX, Place
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.rows import Contexts, Example, Texts
 from mars_score.scorer import MarsScorer
 from mars_score.tables import Table, mean, number

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.cache import Codec, Item, LruCache, Value, cached, json_codec
-from mars_score.models.loading import loading_lock, shared_model
-from mars_score.models.locating import locate
+from mars_score.models.loading import loading_lock, locate, shared_model
 from mars_score.models.running import number_type
 from mars_score.models.sources import HubModel, ReadyMade, Source
 from mars_score.rows import Entailment, LogProbability

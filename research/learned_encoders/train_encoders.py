@@ -22,8 +22,7 @@ from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
 from mars_score.heads import HeadFolder, write_head
-from mars_score.models.loading import no_bars
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate, no_bars
 from mars_score.models.running import ordinary_mode
 from mars_score.progress import Progress
 from mars_score.rows import Row

@@ -9,8 +9,7 @@ import torch
 from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.models.loading import load_model
-from mars_score.models.locating import locate
+from mars_score.models.loading import load_model, locate
 from mars_score.models.packages import KNOWN, Package
 from mars_score.models.running import Runtime, number_type
 

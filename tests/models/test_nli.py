@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError, Notice
 from mars_score.models import nli
-from mars_score.models.loading import load_model
-from mars_score.models.locating import locate
+from mars_score.models.loading import load_model, locate
 from mars_score.models.nli import NliModel, PrefixClassifier, pack
 from mars_score.models.packages import KNOWN
 from mars_score.models.running import Runtime

@@ -19,7 +19,7 @@ from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import loading
-from mars_score.models.locating import locate
+from mars_score.models.loading import locate
 from mars_score.models.packages import KNOWN, Package
 from mars_score.models.running import Runtime
 from tests import tiny_models

@@ -11,7 +11,7 @@ from huggingface_hub.errors import RevisionNotFoundError
 from mars_score.cache import ResultStore
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.calls import ModelCalls
-from mars_score.models.locating import clear_lookups, locate
+from mars_score.models.loading import clear_lookups, locate
 from mars_score.models.packages import KNOWN, Difference, HubCopy, Package, SplitPackages, stored_folder
 from mars_score.models.running import Runtime
 from mars_score.models.sources import Folder, HubModel
