@@ -266,7 +266,7 @@ _BEFORE = [  # pattern, bound, and whether the value is close to it; longer patt
     (r"about|around|approximately|approx\.?|roughly|some|circa|ca\.?|c\.|~|\u2248", "~", False),
     (r"(?:an\ )?estimated(?:\ at)?|in\ the\ region\ of", "~", False),
 ]
-_FORMS = [
+_BOUNDS = [
     (regex.compile(rf"(?<![\w-])(?:{form})\ ?{_END}", regex.IGNORECASE | regex.VERBOSE), bound, near)
     for form, bound, near in _BEFORE
 ]
@@ -311,7 +311,7 @@ def _bound(quantity: Quantity, text: str) -> tuple[str, bool]:
     before = text[max(0, quantity.start - _REACH) : quantity.start]
     if quantity.dimension in ("date", "clock", "weekday", "year") and _BY.search(before):
         return "<=", False
-    for pattern, bound, near in _FORMS:
+    for pattern, bound, near in _BOUNDS:
         found = pattern.search(before)
         if found and not (found[0].lower().startswith("over") and _is_time(quantity)):
             negated = (
