@@ -21,7 +21,6 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +30,7 @@ from rapidfuzz.distance import OSA
 from wordfreq import get_frequency_dict
 
 from mars_score.variants.judgements import spelling
-from mars_score.variants.judgements.spelling import Lexicon, corrected, lexicon
+from mars_score.variants.judgements.spelling import LEXICON, Lexicon, corrected
 from research.entailment.measure import read
 from research.results import markdown
 
@@ -64,7 +63,7 @@ def main() -> None:
     others = {**{word: word for word in frequent()}, **{word.lower(): word for word in types}}
     rows = [["list", "people", "random", "to another", "different", "written", "words", "names"]]
     for name, known in lists().items():
-        spelling.lexicon = partial(_same, known)
+        spelling.LEXICON = known
         corrected.cache_clear()
         right, wrong = outcomes(by_chance)
         equal = [pair for pair in different if pair[0] == corrected(pair[1], pair[0])]
@@ -86,10 +85,6 @@ def main() -> None:
                 f"\n{name}\n", *(f"{text} -> {found}\n" for text, found in changed), *(found for found, _ in worst)
             )
     print(markdown(rows))
-
-
-def _same(known: Lexicon) -> Lexicon:
-    return known
 
 
 def people(groups: Iterable[dict[str, list[str]]]) -> list[Changed]:
@@ -202,7 +197,7 @@ def _never(word: str) -> float:
     return 0.0
 
 
-_PACKAGE = lexicon()
+_PACKAGE = LEXICON
 
 if __name__ == "__main__":
     main()

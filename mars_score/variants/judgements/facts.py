@@ -21,7 +21,7 @@ from rapidfuzz.distance import OSA
 from mars_score.language import PipelineMissingError
 from mars_score.text import TaggedWord
 from mars_score.variants.judgements.quantities import Quantity, is_said, read_quantities
-from mars_score.variants.judgements.spelling import by_shortened, lexicon, shortened
+from mars_score.variants.judgements.spelling import LEXICON, by_shortened, shortened
 
 if TYPE_CHECKING:
     from mars_score.models.tagger import Tagger
@@ -267,7 +267,7 @@ def _only_names(found: Mapping[SourcedSentence, list[Span]], tagger: Tagger) -> 
     def is_name(sentence: str, span: Span) -> bool:
         tags = tagged[lowered(sentence, span)]
         is_ordinary = any(tag.pos in _CONTENT for tag in tags if tag.start == span[0])
-        return not (is_ordinary and lexicon().is_word(sentence[slice(*span)].lower()))
+        return not (is_ordinary and LEXICON.is_word(sentence[slice(*span)].lower()))
 
     return {one: [span for span in spans if is_name(one[0], span)] for one, spans in found.items()}
 
@@ -310,7 +310,7 @@ def _is_subsequence(word: str, other: str) -> bool:
 
 def _is_misspelt(word: str, said: Said) -> bool:
     """Tell whether an unknown name is nearly a word of the sources."""
-    if len(word) < SHORTEST_MISSPELT or lexicon().frequency(word):
+    if len(word) < SHORTEST_MISSPELT or LEXICON.frequency(word):
         return False
     similar = {other for left in shortened(word) for other in said.shortened.get(left, ())}
     return any(OSA.distance(word, other, score_cutoff=1) <= 1 for other in similar)

@@ -55,9 +55,6 @@ _NEGATIONS = frozenset(
 )
 _LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")  # languages whose words occur in English texts
 
-Known = Callable[[str], bool]
-Frequency = Callable[[str], float]
-
 
 class _Premise(NamedTuple):
     """The words of a premise.
@@ -82,14 +79,9 @@ class Lexicon(NamedTuple):
         is_foreign: tells whether a string is a frequent word of another language.
     """
 
-    is_word: Known
-    frequency: Frequency
-    is_foreign: Known
-
-
-def lexicon() -> Lexicon:
-    """Return the dictionary of simplemma and the frequencies of wordfreq, which load when first used."""
-    return Lexicon(_is_word, _frequency, _is_foreign)
+    is_word: Callable[[str], bool]
+    frequency: Callable[[str], float]
+    is_foreign: Callable[[str], bool]
 
 
 def _is_word(word: str) -> bool:
@@ -115,6 +107,9 @@ def _shares(language: str, wordlist: str) -> Mapping[str, float]:
     return get_frequency_dict(language, wordlist=wordlist)
 
 
+LEXICON = Lexicon(_is_word, _frequency, _is_foreign)  # simplemma and wordfreq, which load when first used
+
+
 @lru_cache(maxsize=4096)
 def corrected(hypothesis: str, premise: str) -> str:
     """Replace misspellings of the premise's words in a hypothesis.
@@ -122,11 +117,7 @@ def corrected(hypothesis: str, premise: str) -> str:
     A misspelling has an edit distance of one (a letter omitted, added or substituted, or two swapped), joins two
     words, splits a word, adds a hyphen, or is an error of text recognition.
     """
-    known = lexicon()
     read = _read(premise)
-
-    def word(match: re.Match[str]) -> str:
-        return _corrected_word(match[0], read, known)
 
     def digit(match: re.Match[str]) -> str:
         found = (match[1] + letter + match[3] for letter in _LETTERS_OF_DIGITS[match[2]])
@@ -134,7 +125,7 @@ def corrected(hypothesis: str, premise: str) -> str:
             (text for text in found if len(text) >= SHORTEST_SEEN and text.lower() in read.words), match[0]
         )
 
-    text = _joined(_DIGIT.sub(digit, _WORD.sub(word, hypothesis)), read, known)
+    text = _joined(_DIGIT.sub(digit, _WORD.sub(lambda match: _corrected_word(match[0], read), hypothesis)), read)
     return text if text == hypothesis or is_english(premise) else hypothesis
 
 
@@ -144,26 +135,26 @@ def leniently_corrected(hypothesis: str, premise: str) -> str:
     It may be a word or a name itself, if a letter was omitted, doubled, added or swapped. So the result may say
     something else. A verdict is certain only if it holds for both.
     """
-    known, words = lexicon(), {word.lower(): word for word in _CONTRACTED.findall(premise)}
+    words = {word.lower(): word for word in _CONTRACTED.findall(premise)}
 
     def word(match: re.Match[str]) -> str:
         lower = match[0].lower()
         if lower in words or lower in _NEGATIONS:
             return match[0]
         near = [other for other in words if OSA.distance(lower, other, score_cutoff=1) == 1]
-        meant = [other for other in near if other not in _NEGATIONS and _may_be_slip(lower, other, known)]
+        meant = [other for other in near if other not in _NEGATIONS and _may_be_slip(lower, other)]
         return _as_cased(words[meant[0]], match[0]) if meant else match[0]
 
     return _CONTRACTED.sub(word, hypothesis)
 
 
-def _may_be_slip(word: str, meant: str, known: Lexicon) -> bool:
+def _may_be_slip(word: str, meant: str) -> bool:
     """Tell whether a string may be a misspelling of a word.
 
     If the string is a word itself, it must not be a form of that word ("opens" and "open") or differ in one letter
     ("hired" and "fired"), as it is then mostly a wrong word.
     """
-    if not known.is_word(word):
+    if not LEXICON.is_word(word):
         return True
     exchanged = len(word) == len(meant) and sum(a != b for a, b in zip(word, meant, strict=True)) == 1
     return not exchanged and not _is_derived(word, meant)
@@ -200,40 +191,40 @@ def shortened(word: str) -> Iterator[str]:
         yield from {word[:place] + word[place + 1 :] for place in range(len(word))}
 
 
-def _corrected_word(word: str, premise: _Premise, known: Lexicon) -> str:
+def _corrected_word(word: str, premise: _Premise) -> str:
     parts = word.split("-")
     if len(parts) == 1:
-        return _nearest(word, premise, known) or word
+        return _nearest(word, premise) or word
     solid = "".join(parts)
     if solid.lower() in premise.words and not (
         _HYPHENATED.fullmatch(parts[0])
-        and all(known.is_word(part) or known.frequency(part) for part in word.lower().split("-"))
+        and all(LEXICON.is_word(part) or LEXICON.frequency(part) for part in word.lower().split("-"))
     ):
         return _as_cased(premise.words[solid.lower()], word)
-    return "-".join(_nearest(part, premise, known) or part for part in parts)
+    return "-".join(_nearest(part, premise) or part for part in parts)
 
 
-def _nearest(word: str, premise: _Premise, known: Lexicon) -> str | None:
+def _nearest(word: str, premise: _Premise) -> str | None:
     """Return the word or the two words of the premise that a misspelling stands for, with its capital."""
     lower = word.lower()
     is_lower = word == lower
     if len(word) < SHORTEST or lower in premise.words or not word.isascii() or word[1:] != lower[1:]:
         return None
-    if is_lower and lower in premise.pairs and not known.is_word(lower):
+    if is_lower and lower in premise.pairs and not LEXICON.is_word(lower):
         return premise.pairs[lower]
     similar = {other for left in shortened(lower) for other in premise.shortened.get(left, ())}
     near = [other for other in sorted(similar) if OSA.distance(lower, other, score_cutoff=1) == 1]
     near = near or [read for pair in _LOOKS_LIKE if (read := lower.replace(*pair, 1)) in premise.words]
-    if len(near) != 1 or known.is_word(lower) or not _is_misspelt(lower, near[0], is_lower, known):
+    if len(near) != 1 or LEXICON.is_word(lower) or not _is_misspelt(lower, near[0], is_lower):
         return None
     return _as_cased(premise.words[near[0]], word)
 
 
-def _is_misspelt(word: str, meant: str, is_lower: bool, known: Lexicon) -> bool:
+def _is_misspelt(word: str, meant: str, is_lower: bool) -> bool:
     """Tell whether a lower-cased string that is in no dictionary can only be a misspelling of a word."""
-    if not known.is_word(meant) or _is_derived(word, meant) or known.is_foreign(word):
+    if not LEXICON.is_word(meant) or _is_derived(word, meant) or LEXICON.is_foreign(word):
         return False
-    frequency, of_meant = known.frequency(word), known.frequency(meant)
+    frequency, of_meant = LEXICON.frequency(word), LEXICON.frequency(meant)
     if not is_lower:
         return len(word) >= SHORTEST_NAME and word[0] == meant[0] and not frequency and of_meant >= KNOWN_NAME
     if not frequency:
@@ -253,7 +244,7 @@ def _is_derived(word: str, meant: str) -> bool:
     return {word[: len(word) - same], meant[: len(meant) - same]} <= _PREFIXES
 
 
-def _joined(text: str, premise: _Premise, known: Lexicon) -> str:
+def _joined(text: str, premise: _Premise) -> str:
     """Join two pieces of a lower-case word of the premise if one of them is no word."""
     pieces: list[str] = []
     for second in text.split(" "):
@@ -264,8 +255,8 @@ def _joined(text: str, premise: _Premise, known: Lexicon) -> str:
             whole in premise.words
             and first.isalpha()
             and whole not in premise.pairs
-            and known.is_word(whole)
-            and not (known.is_word(first) and known.is_word(whole[len(first) :]))
+            and LEXICON.is_word(whole)
+            and not (LEXICON.is_word(first) and LEXICON.is_word(whole[len(first) :]))
         ):
             pieces[-1] = first + second
         else:

@@ -19,7 +19,7 @@ from mars_score.language import ENGLISH, PipelineMissingError
 from mars_score.models.tagger import Tagger
 from mars_score.sentences import sentences
 from mars_score.text import join_broken_words, plain_words
-from mars_score.variants.judgements.spelling import lexicon
+from mars_score.variants.judgements.spelling import LEXICON
 
 _SHAPES = str.maketrans(
     {
@@ -193,7 +193,7 @@ def plain(text: str, kept: frozenset[str] = frozenset()) -> str:
 
     Marks of the kinds ``kept`` (:func:`marks_of`) stay.
     """
-    text = join_broken_words(text[:READ], lexicon().is_word)
+    text = join_broken_words(text[:READ], LEXICON.is_word)
     text = without_special_tokens(_BYTES.sub(_decoded, text).translate(_SHAPES))
     for name, mark in _MARKS.items():
         if name not in kept:
