@@ -181,7 +181,7 @@ def _count_notices(result: MarsResult, names: Sequence[str], place: Place) -> li
         counted.add(place.of(names[index // count], index % count), score.notices)
         by_system[index // count].update(score.notices)
     sentences = []
-    for notice, sentence in counted.by_notice().items():
+    for notice, sentence in counted.sentences().items():
         counts = [counts[notice] for counts in by_system]
         by_name = ", ".join(f"{name} {number}" for name, number in zip(names, counts, strict=True))
         sentences.append(sentence if len(set(counts)) == 1 else f"{sentence}; by system: {by_name}")

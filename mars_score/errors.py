@@ -162,12 +162,8 @@ class Notices:
             if row not in first and len(first) <= _NAMED:
                 first.append(row)
 
-    def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
-        """Write one sentence per notice. Rows are counted from 0 or, as ``lines`` of a file, from 1."""
-        return tuple(self.by_notice(lines=lines).values())
-
-    def by_notice(self, *, lines: bool = False) -> dict[Notice, str]:
-        """Return the sentences of :meth:`sentences` by notice."""
+    def sentences(self, *, lines: bool = False) -> dict[Notice, str]:
+        """Write a sentence for each notice. Rows are counted from 0 or, as ``lines`` of a file, from 1."""
         have_names = any(isinstance(row, str) for rows in self.first.values() for row in rows)
         unit = "line " if lines else "" if have_names else "index "
         sentences = {}

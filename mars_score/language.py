@@ -43,7 +43,7 @@ def check_language(language: str) -> str:
     Raises:
         ValueError: it is neither. The message says how to name or install one.
     """
-    if language in _codes():
+    if language == ENGLISH or language in _codes():
         return language
     if "_" not in language or language_code(language) not in _codes():
         raise ValueError(
@@ -138,7 +138,7 @@ def tell_english(texts: Iterable[str]) -> bool | None:
         return False
     if any(_is_foreign(of_text, least=2) for of_text in words if not _may_be_name(of_text)):
         return False
-    return True if english_probability(" ".join(all_words).lower()) >= ENGLISH_PROBABILITY else None
+    return True if _probabilities(" ".join(all_words).lower())[0] >= ENGLISH_PROBABILITY else None
 
 
 @lru_cache(maxsize=1024)

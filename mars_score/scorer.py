@@ -256,7 +256,7 @@ class MarsScorer:
             device=self.runtime.device,
         )
         count_notices(counted, rows, numbers, scores)
-        notices = counted.sentences()
+        notices = tuple(counted.sentences().values())
         return MarsResult(tuple(rows), tuple(scores), signature, notices, tuple(numbers), explanations)
 
     def row_scores(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
@@ -293,7 +293,7 @@ class MarsScorer:
         counted = Notices()
         for number, row in enumerate(augmented):
             counted.add(number, frozenset().union(*(reference.notices for reference in row)))
-        for sentence in counted.sentences():
+        for sentence in counted.sentences().values():
             warn(sentence)
         return [list(dict.fromkeys(text for reference in row for text in reference.texts)) for row in augmented]
 
@@ -407,7 +407,7 @@ def score_iter(
                 yield from scorer._result(*reader.read(chunk, done), counted).to_records()
                 done += len(chunk)
         finally:
-            for sentence in (*reader.readings.warnings(), *counted.sentences()):
+            for sentence in (*reader.readings.warnings(), *counted.sentences().values()):
                 warn(sentence)
 
     return records()

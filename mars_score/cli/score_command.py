@@ -152,6 +152,6 @@ def _augment(args: argparse.Namespace) -> None:
             output.add(row)
             notices.add(row.number, row.notices)
         output.finish()
-    print_notices([*notices.sentences(lines=True), *results.readings.warnings()])
+    print_notices([*notices.sentences(lines=True).values(), *results.readings.warnings()])
     if not args.quiet:
         print_error(f"{notices.rows} rows with augmented references written to {args.out}")

@@ -52,7 +52,7 @@ class ScoreReport(ABC):
         """Return the notices, and a sentence on unchecked rows unless it is in ``told``."""
         unchecked = unchecked_notice(self.summary.unchecked, len(self.summary.scores))
         new = [unchecked] if unchecked and unchecked not in told else []
-        return [*self.summary.notices.sentences(lines=True), *new]
+        return [*self.summary.notices.sentences(lines=True).values(), *new]
 
     @abstractmethod
     def _details_of(self, row: ResultRow) -> Iterator[str]:

@@ -93,7 +93,7 @@ _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",
     "entailment_model": "AutoModelForSequenceClassification",
 }
-# Models by setting, source, number type and device. All scorers of the process share them.
+# Models by setting, number type, device and source. All scorers of the process share them.
 _loaded: dict[tuple[str, ...], Any] = {}
 
 
@@ -125,14 +125,13 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
     if isinstance(locate(spec), ReadyMade):
         return _load(setting, spec, dtype, runtime)
 
-    def key() -> tuple[str, ...]:
-        return setting, str(locate(spec)), dtype, pick_device(runtime.device)
-
+    key = setting, dtype, pick_device(runtime.device)
     with loading_lock:
-        if key() not in _loaded:
+        model = _loaded.get((*key, str(locate(spec))))
+        if model is None:
             model = _load(setting, spec, dtype, runtime)
-            _loaded[key()] = model  # The revision of a Hub model is known only after loading.
-        return _loaded[key()]
+            _loaded[*key, str(locate(spec))] = model  # The revision of a Hub model is known only after loading.
+        return model
 
 
 def _load(setting: str, spec: object, dtype: str, runtime: Runtime) -> Any:

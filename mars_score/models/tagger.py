@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -15,15 +16,15 @@ _BATCH_SIZE = 64  # texts that are tagged together; tags do not depend on it
 _spacy_lock = ForkSafeLock()  # Threads share pipelines, which spaCy does not declare thread-safe.
 
 
+@dataclass
 class Tagger:
     """Splits texts into words (spaCy's tokens except white space) and tags them.
 
-    Args:
+    Attributes:
         language: a language code of spaCy, or the name of an installed pipeline.
     """
 
-    def __init__(self, language: str = ENGLISH) -> None:
-        self.language = language
+    language: str = ENGLISH
 
     @cached_property
     def tags(self) -> bool:

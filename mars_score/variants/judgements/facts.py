@@ -122,7 +122,7 @@ def missing_facts(
     Names are read only with a tagger for English and its pipeline.
     """
     asked = list(dict.fromkeys(asked))
-    names = _missing_names(asked, tagger) if tagger else {}
+    names = _missing_names(asked, tagger) if asked and tagger else {}
     found = {}
     for one in asked:
         sentence, sources = one
