@@ -3,7 +3,8 @@
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -109,6 +110,15 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, MarsWarning, stacklevel=level)
+
+
+@contextmanager
+def extra_meta() -> Iterator[None]:
+    """Name the extra ``meta`` if a package cannot be imported in the block."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        raise ImportError(f"{fault.name} is not installed; run: pip install 'mars-score[meta]'") from fault
 
 
 def brief(value: object) -> str:

@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from mars_score.meta.metrics import Metric, extra_meta
+from mars_score.errors import extra_meta
 from mars_score.meta.sets import RatedSet, SingleRatings
 from mars_score.rows import Row
 from mars_score.sentences import sentences
@@ -96,14 +96,16 @@ class MetricScores:
     """The scores of a metric on a set.
 
     Attributes:
-        metric: the metric.
+        title: title of the metric.
+        note: its note for readers of tables.
         scores: (items,).
         attacked: scores by attack, (attacked rows,).
         signature: signature of a variant of MARS.
         failure: why all scores are NaN, or None.
     """
 
-    metric: Metric
+    title: str
+    note: str
     scores: Floats
     attacked: Mapping[str, Floats]
     signature: str = ""

@@ -65,8 +65,8 @@ class SetResult:
             },
             "metrics": {
                 name: {
-                    "title": metric.metric.title,
-                    "note": metric.metric.note,
+                    "title": metric.title,
+                    "note": metric.note,
                     "signature": metric.signature,
                     "failure": metric.failure,
                     **asdict(self.agreements[name]),
@@ -109,7 +109,7 @@ class MetaEvaluation:
     def titles(self) -> dict[str, str]:
         """Return the titles of the metrics that have scores on any set, by name, in the order of tables."""
         return {
-            name: metric.metric.title
+            name: metric.title
             for name, metric in next(iter(self.sets.values())).metrics.items()
             if any(result.metrics[name].failure is None for result in self.sets.values())
         }
@@ -117,7 +117,7 @@ class MetaEvaluation:
     def failures(self) -> list[str]:
         """List the metrics without scores, with the reasons."""
         metrics = [metric for result in self.sets.values() for metric in result.metrics.values()]
-        failures = (f"{metric.metric.title}: {metric.failure}" for metric in metrics if metric.failure)
+        failures = (f"{metric.title}: {metric.failure}" for metric in metrics if metric.failure)
         return list(dict.fromkeys(failures))
 
     def notices(self) -> list[str]:
@@ -222,7 +222,8 @@ def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -
     except Exception as error:  # The other metrics must still be evaluated.
         failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
     of_items, *attacked = np.split(scores, np.cumsum([len(part) for part in parts[:-1]]))
-    return MetricScores(metric, of_items, dict(zip(attacks, attacked, strict=True)), signature, failure)
+    by_attack = dict(zip(attacks, attacked, strict=True))
+    return MetricScores(metric.title, metric.note, of_items, by_attack, signature, failure)
 
 
 def score_rows(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:

@@ -77,7 +77,7 @@ def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
     yield from (f"skipped: {failure}" for failure in evaluation.failures())
     yield from evaluation.notices()
     yield from rater_lines(evaluation)
-    scored = [scores.metric for result in results for scores in result.metrics.values() if not scores.failure]
+    scored = [scores for result in results for scores in result.metrics.values() if not scores.failure]
     yield from sorted({f"{metric.title}: {metric.note}" for metric in scored if metric.note})
     for name, result in evaluation.sets.items():
         if MARS in result.metrics and result.metrics[MARS].signature:

@@ -15,8 +15,8 @@ import numpy as np
 
 from mars_score.data.columns import Columns
 from mars_score.data.reading import read_rows
+from mars_score.errors import extra_meta
 from mars_score.meta.agreement import reorder, retrieve
-from mars_score.meta.metrics import extra_meta
 from mars_score.meta.metrics.lexical import sentence_bleu
 from mars_score.metrics.paper import PaperConfig, Template, mask_words
 from mars_score.metrics.plus import token_recall

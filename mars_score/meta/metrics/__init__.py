@@ -10,8 +10,8 @@ import json
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -242,12 +242,3 @@ def _parse_settings(changes: str) -> dict[str, Any]:
         except json.JSONDecodeError:
             parsed[name] = value
     return parsed
-
-
-@contextmanager
-def extra_meta() -> Iterator[None]:
-    """Name the extra ``meta`` if a package cannot be imported in the block."""
-    try:
-        yield
-    except ModuleNotFoundError as fault:
-        raise ImportError(f"{fault.name} is not installed; run: pip install 'mars-score[meta]'") from fault

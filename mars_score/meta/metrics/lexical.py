@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import Metric, extra_meta
+from mars_score.errors import ModelUnavailableError, extra_meta
+from mars_score.meta.metrics import Metric
 from mars_score.rows import Row
 from mars_score.text import split_words
 

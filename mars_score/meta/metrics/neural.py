@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import Metric, extra_meta
+from mars_score.errors import ModelUnavailableError, extra_meta
+from mars_score.meta.metrics import Metric
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode
 from mars_score.rows import Row
