@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Notice(Enum):
@@ -70,6 +71,11 @@ _BETWEEN = {
     *("mars_score", "mars_metric", "evaluate", "evaluate_modules", "torchmetrics", "torch", "transformers"),
     *("contextlib", "functools", "threading", "concurrent"),
 }
+
+
+def raised(flags: Mapping[Notice, Any]) -> frozenset[Notice]:
+    """Return the notices whose flag is true."""
+    return frozenset(notice for notice, flag in flags.items() if flag)
 
 
 class ModelUnavailableError(OSError):

@@ -14,7 +14,7 @@ from mars_score.settings import Settings, resolve_settings
 from mars_score.version import __version__
 
 MODELS = ("language_model", "encoder", "entailment_model")  # settings that name models
-_LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
+LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
 _MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # entries that matter only if words are masked
 
 
@@ -101,8 +101,8 @@ def make_signature(
         if shows:
             brief.append(name)
     entries["spacy_pipeline"] = pipeline_name(settings.language) if masks else None
-    entries |= {name: installed_version(name) for name in _LIBRARIES}
-    brief += ["spacy_pipeline", *_LIBRARIES]
+    entries |= {name: installed_version(name) for name in LIBRARIES}
+    brief += ["spacy_pipeline", *LIBRARIES]
     names = tuple(name for name in brief if masks or name not in _MASKING)
     return Signature(entries, names, _preset_of(settings.models))
 

@@ -10,7 +10,7 @@ import pytest
 from mars_score.cache import ResultStore, digest
 from tests import ROOT
 
-METRICS = ("lexical", "baselines")
+METRICS = ("lexical", "neural")
 CASES = {  # code -> what it must not import
     "import mars_score; mars_score.MarsScorer('mini')": "torch transformers spacy sentence_transformers evaluate",
     "import mars_score.scorer, mars_score.runs": "spacy torch",

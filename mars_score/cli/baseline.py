@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cache import digest
 from mars_score.data.columns import Columns, RawRows
 from mars_score.data.reading import read_rows
+from mars_score.signature import LIBRARIES, Signature
 
 if TYPE_CHECKING:
     from mars_score.rows import Example, Row
     from mars_score.runs import Chunk
-    from mars_score.signature import Signature
 
 LEAST_FALL = 0.001  # Another batch size or machine changes a mean by less.
-_LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")  # These change only the last digits.
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,9 @@ def _context(row: Row | Example) -> bytes:
 
 
 def _settings(signature: str) -> dict[str, str]:
-    """Return the entries of a signature by name, without those of libraries."""
+    """Return the entries of a signature by name, without libraries, which change only the last digits."""
     entries = dict(entry.partition(":")[::2] for entry in signature.split("|"))
-    return {name: value for name, value in entries.items() if name not in _LIBRARIES}
+    return {name: value for name, value in entries.items() if name not in LIBRARIES}
 
 
 def read_baseline(path: str, columns: Columns, task: str | None) -> Baseline:

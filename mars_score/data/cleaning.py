@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mars_score.errors import Notice
+from mars_score.errors import Notice, raised
 from mars_score.rows import Row
 
 # <think>...</think>, similar tags, and the analysis channel of harmony templates.
@@ -91,7 +91,7 @@ def prepare_row(
         references=tuple(dict.fromkeys(references)),
         samples=tuple(dict.fromkeys(text for text in samples if text and text != candidate)),
     )
-    return prepared, frozenset(notice for notice, flag in flags.items() if flag)
+    return prepared, raised(flags)
 
 
 def are_words(texts: Sequence[str]) -> bool:

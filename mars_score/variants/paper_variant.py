@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mars_score.cache import json_codec
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
-from mars_score.errors import Notice
+from mars_score.errors import Notice, raised
 from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
 from mars_score.metrics.paper import Idf, IdfCounter, PaperConfig, Template, make_templates, paper, reference_score
 from mars_score.models.tagger import Tagger
@@ -25,7 +25,7 @@ from mars_score.rows import (
     Unchecked,
     weighted_sum,
 )
-from mars_score.variants.variant import Variant, encoding_notices, raised
+from mars_score.variants.variant import Variant, encoding_notices
 
 if TYPE_CHECKING:
     from mars_score.models.calls import ModelCalls

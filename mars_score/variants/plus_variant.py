@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.errors import Notice
+from mars_score.errors import Notice, raised
 from mars_score.metrics.plus import Features, PlusConfig, plus, term_names, token_recall
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import (
@@ -24,7 +24,7 @@ from mars_score.rows import (
 )
 from mars_score.text import windows
 from mars_score.variants.judgements.nli_judge import Conclusion, NliJudge
-from mars_score.variants.variant import Variant, encoding_notices, raised
+from mars_score.variants.variant import Variant, encoding_notices
 
 if TYPE_CHECKING:
     from mars_score.metrics.paper import Idf

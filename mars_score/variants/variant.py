@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from mars_score.data.cleaning import prepare_row
-from mars_score.errors import Notice
+from mars_score.errors import Notice, raised
 
 if TYPE_CHECKING:
     from mars_score.metrics.paper import Idf, IdfCounter, PaperConfig
@@ -78,11 +76,6 @@ class Variant(ABC):
     ) -> list[list[AugmentedReference]]:
         """Augment the references of checked examples, if :meth:`check_masks` allows it."""
         raise NotImplementedError
-
-
-def raised(flags: Mapping[Notice, bool | np.bool_]) -> frozenset[Notice]:
-    """Return the notices with a true flag."""
-    return frozenset(notice for notice, flag in flags.items() if flag)
 
 
 def encoding_notices(given: Sequence[Encoding], others: Sequence[Encoding]) -> frozenset[Notice]:
