@@ -23,9 +23,9 @@ from benchmarks.common import (
 from benchmarks.texts import example_pairs
 from mars_score.infilling.batched import BatchedInfiller
 from mars_score.infilling.jobs import FilledBlank, Job
+from mars_score.language import Tagger
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.tagger import Tagger
 from tests.oracle_infilling import PlainInfiller, PlainResult
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.models.tagger import Tagger
+from mars_score.language import Tagger
 from mars_score.sentences import sentences
 from mars_score.variants.judgements.facts import missing_facts
 from research.entailment.measure import FOLLOWS, is_rated, read

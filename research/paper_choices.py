@@ -19,12 +19,12 @@ import torch
 from mars_score import MarsScorer
 from mars_score.infilling import batched, planning
 from mars_score.infilling.jobs import FilledTemplate, JobState, TemplateInContext
+from mars_score.language import Tagger
 from mars_score.meta.sets import RatedSet, read_rated_set
 from mars_score.metrics import paper
 from mars_score.metrics.paper import Idf, PaperConfig
 from mars_score.models.calls import ModelCalls
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.tagger import Tagger
 from mars_score.settings import resolve_settings
 from mars_score.variants import paper_variant
 

@@ -11,8 +11,7 @@ import spacy
 
 from mars_score import MarsScorer, language
 from mars_score.errors import Notice
-from mars_score.language import PipelineMissingError, is_english, pipeline_name, tell_english
-from mars_score.models.tagger import Tagger
+from mars_score.language import PipelineMissingError, Tagger, is_english, pipeline_name, tell_english
 from mars_score.sentences import sentences
 from mars_score.settings import resolve_settings
 from mars_score.text import copied_share, plain_words, repeated_share, split_words, windows

@@ -15,7 +15,7 @@ CASES = {  # code -> what it must not import
     "import mars_score; mars_score.MarsScorer('mini')": "torch transformers spacy sentence_transformers evaluate",
     "import mars_score.scorer, mars_score.runs": "spacy torch",
     "from mars_score.metrics import paper, plus": "spacy torch transformers",
-    "from mars_score.models.tagger import Tagger; assert Tagger().tags": "spacy torch",
+    "from mars_score.language import Tagger; assert Tagger().tags": "spacy torch",
     "import mars_score.cache": "torch transformers platformdirs",
     "import mars_score.integrations.trainer, mars_score.cli": "torchmetrics",
     "; ".join(f"import mars_score.meta.metrics.{one}" for one in METRICS): (

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mars_score import language
 from mars_score.cache import LruCache
 from mars_score.integrations import evaluate_rows
 from mars_score.locks import ForkSafeLock
-from mars_score.models import loading, running, tagger
+from mars_score.models import loading, running
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.rows import Row
 from mars_score.sentences import sentences
@@ -22,7 +23,7 @@ LOCKS = {
     "models in use": lambda: running._locks_lock,
     "BLAS": running.one_blas_thread,
     "loading": lambda: loading.loading_lock,
-    "tagger": lambda: tagger._spacy_lock,
+    "tagger": lambda: language._spacy_lock,
     "memory": lambda: MEMORY._lock,
     "metric": lambda: METRIC._turn,
 }

@@ -12,8 +12,8 @@ from mars_score.cache import json_codec
 from mars_score.data.cleaning import prepare_row, without_urls_hashtags
 from mars_score.errors import Notice, raised
 from mars_score.infilling.jobs import FilledTemplate, TemplateInContext
+from mars_score.language import Tagger
 from mars_score.metrics.paper import Idf, IdfCounter, PaperConfig, Template, make_templates, paper, reference_score
-from mars_score.models.tagger import Tagger
 from mars_score.rows import (
     Aspects,
     AugmentedReference,

@@ -13,13 +13,13 @@ import transformers
 from mars_score.infilling import batched
 from mars_score.infilling.batched import BatchedInfiller
 from mars_score.infilling.jobs import JobState
+from mars_score.language import Tagger
 from mars_score.metrics.paper import PaperConfig, mask_words
 from mars_score.models import causal_lm
 from mars_score.models.attention import KeyValueCache
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.likelihood import log_probabilities
 from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
-from mars_score.models.tagger import Tagger
 from mars_score.text import TaggedWord
 from tests import ROOT, tiny_models
 from tests.oracle_infilling import PlainInfiller

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mars_score.data.cleaning import prepare_row, strip_urls_hashtags
 from mars_score.errors import Notice
-from mars_score.language import pipeline_name
+from mars_score.language import Tagger, pipeline_name
 from mars_score.metrics.paper import (
     CONTEXT_COST,
     Idf,
@@ -25,7 +25,6 @@ from mars_score.metrics.paper import (
     mask_words,
     shared_with_context,
 )
-from mars_score.models.tagger import Tagger
 from mars_score.rows import Example, Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings

@@ -10,10 +10,10 @@ import transformers
 from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.batched import BatchedInfiller
 from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.language import Tagger
 from mars_score.metrics.paper import PaperConfig, mask_words
 from mars_score.models import loading as models
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.tagger import Tagger
 from mars_score.scorer import MarsScorer
 from tests import tiny_models
 from tests.oracle_infilling import PlainInfiller

@@ -14,17 +14,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
 
-from mars_score.language import PipelineMissingError
+from mars_score.language import PipelineMissingError, Tagger
 from mars_score.text import TaggedWord
 from mars_score.variants.judgements.quantities import Quantity, is_said, read_quantities
 from mars_score.variants.judgements.spelling import LEXICON, by_shortened, shortened
-
-if TYPE_CHECKING:
-    from mars_score.models.tagger import Tagger
 
 STEM = 4  # first letters that names and their derivations share: German, Germany
 SHORTEST_MISSPELT = 6  # fewest letters of a name that may be misspelt

@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.errors import Notice
-from mars_score.language import ENGLISH, may_be_english
+from mars_score.language import ENGLISH, Tagger, may_be_english
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.tagger import Tagger
 from mars_score.presets import RELIABILITY, reliability_of
 from mars_score.rows import Entailment, Judgement, Row, Unchecked, Verdict
 from mars_score.text import passages_of

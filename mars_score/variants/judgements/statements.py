@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import regex
 
 from mars_score.data.cleaning import without_special_tokens
-from mars_score.language import ENGLISH, PipelineMissingError
-from mars_score.models.tagger import Tagger
+from mars_score.language import ENGLISH, PipelineMissingError, Tagger
 from mars_score.sentences import sentences
 from mars_score.text import join_broken_words, plain_words
 from mars_score.variants.judgements.spelling import LEXICON

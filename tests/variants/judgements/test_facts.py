@@ -2,8 +2,7 @@
 
 import pytest
 
-from mars_score.language import PipelineMissingError
-from mars_score.models.tagger import Tagger
+from mars_score.language import PipelineMissingError, Tagger
 from mars_score.variants.judgements.facts import missing_facts
 
 TAGGER = Tagger()

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mars_score.language import PipelineMissingError
-from mars_score.models.tagger import Tagger
+from mars_score.language import PipelineMissingError, Tagger
 from mars_score.text import normalise, plain_words
 from mars_score.variants.judgements.statements import (
     Kind,
