@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from mars_score.language import may_be_english
+from mars_score.signature import LIBRARIES, MODELS, Signature
 
 if TYPE_CHECKING:
     from mars_score.rows import Row, RowScore
-    from mars_score.signature import Signature
 
 
 class PercentileTable(TypedDict):
@@ -34,9 +34,8 @@ WITH_REFERENCES, WITHOUT_REFERENCES = "with references", "without references"
 # Entries of a signature that change a row's score by `plus` or `fast` in its last digits at most.
 _WITHOUT_EFFECT = {
     *("version", "references", "samples", "task", "language", "dtype", "spacy_pipeline"),
-    *("rapidfuzz", "torch", "transformers", "sentence-transformers"),
+    *LIBRARIES,
 }
-_MODELS = {"language_model", "encoder", "entailment_model"}
 
 
 class Percentile(NamedTuple):
@@ -97,7 +96,7 @@ def settings_digest(signature: Signature) -> str:
     entries = {
         name: value
         for name, value in signature.entries.items()
-        if name not in _WITHOUT_EFFECT and (name not in _MODELS or name in signature.brief)
+        if name not in _WITHOUT_EFFECT and (name not in MODELS or name in signature.brief)
     }
     return hashlib.blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=8).hexdigest()
 

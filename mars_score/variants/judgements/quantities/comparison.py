@@ -215,9 +215,7 @@ def differ_in_place(quantity: Quantity, other: Quantity) -> bool:
 def _is_rival(quantity: Quantity, other: Quantity) -> bool:
     if quantity.dimension == other.dimension == "number":
         return bool(quantity.counted) and quantity.counted == other.counted
-    return any(
-        same_dimension(a.dimension, b.dimension) for a, b in product(quantity.readings, other.readings)
-    ) and ("number" not in (quantity.dimension, other.dimension))
+    return _is_same_kind(quantity, other) and "number" not in (quantity.dimension, other.dimension)
 
 
 def _differs(quantity: Quantity, other: Quantity) -> bool:
