@@ -74,7 +74,7 @@ class HeadFolder:
 
     @cached_property
     def weights(self) -> dict[str, Weights]:
-        """The weights by name.
+        """Read the weights, by name.
 
         Raises:
             HeadError: they are damaged.

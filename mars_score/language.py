@@ -229,7 +229,7 @@ class Tagger:
 
     @cached_property
     def tags(self) -> bool:
-        """Whether a pipeline that tags words is installed. Without one all tags are X or PUNCT.
+        """Tell whether a pipeline that tags words is installed. Without one all tags are X or PUNCT.
 
         Raises:
             PipelineMissingError: the language is English and has no pipeline.

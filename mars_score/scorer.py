@@ -313,7 +313,7 @@ class MarsScorer:
 
     @cached_property
     def calls(self) -> ModelCalls:
-        """The models of the settings."""
+        """Return the models of the settings, which load when they are first needed."""
         return ModelCalls(self.settings.models, self.runtime)
 
     @cached_property

@@ -46,7 +46,7 @@ class KeyValueCache:
 
     @property
     def slots(self) -> int:
-        """Number of slots of the longest row."""
+        """Return the number of slots of the longest row."""
         return max(self.lengths, default=0)
 
     def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:

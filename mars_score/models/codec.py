@@ -75,7 +75,7 @@ class TextCodec:
 
     @cached_property
     def begin(self) -> int:
-        """The begin-of-text token, or the token that takes its place.
+        """Return the begin-of-text token, or the token that takes its place.
 
         Raises:
             UnsupportedModelError: the tokenizer has no such token.
@@ -91,7 +91,7 @@ class TextCodec:
 
     @cached_property
     def adds_begin(self) -> bool:
-        """Whether the tokenizer puts the begin-of-text token before every text."""
+        """Tell whether the tokenizer puts the begin-of-text token before every text."""
         return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
 
     def whole_prefixes(self, ids: Sequence[int]) -> list[bool]:
@@ -102,7 +102,7 @@ class TextCodec:
 
     @cached_property
     def _texts(self) -> list[str]:
-        """Decoded text of each id."""
+        """Decode each id."""
         rows = [[*self._anchor, token] for token in range(len(self.tokenizer))]
         decoded = self.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)
         return [text[len(self._anchor_text) :] for text in decoded]

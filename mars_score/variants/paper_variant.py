@@ -113,7 +113,7 @@ class PaperVariant(Variant):
 
     @cached_property
     def _corpus_idf(self) -> Idf | None:
-        """IDF over ``idf_corpus``, if there is one."""
+        """Count IDF over ``idf_corpus``, if there is one."""
         corpus = self.config.idf_corpus
         return None if corpus is None else Idf.count(self._words(corpus).values())
 

@@ -106,7 +106,7 @@ class TokenMetric(Metric):
 
     @cached_property
     def encoder(self) -> TokenEncoder:
-        """The preset's encoder."""
+        """Load the preset's encoder."""
         return TokenEncoder(self.models.calls.encoder(), self.models.runtime.encoder_batch_size)
 
     @abstractmethod
@@ -281,7 +281,7 @@ class Perplexity(Metric):
 
     @cached_property
     def minimum(self) -> float:  # type: ignore[override]
-        """The perplexity of a uniform guess."""
+        """Return minus the perplexity of a uniform guess."""
         return -float(self.models.calls.language_model().vocabulary)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
