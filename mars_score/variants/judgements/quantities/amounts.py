@@ -9,12 +9,12 @@ from dataclasses import replace
 import regex
 
 from mars_score.variants.judgements.quantities.quantity import Quantity
-from mars_score.variants.judgements.quantities.times import YEAR
 from mars_score.variants.judgements.quantities.units import (
     NATIONS,
     NO_UNIT,
     POINTS,
     SHARE,
+    YEAR,
     Unit,
     currency_of,
     power_of,

@@ -9,7 +9,7 @@ from itertools import product
 
 from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.recognition import read_quantities
-from mars_score.variants.judgements.quantities.units import CALENDAR, YEAR, same_dimension
+from mars_score.variants.judgements.quantities.units import CALENDAR, YEAR_SECONDS, same_dimension
 
 # Relative tolerances
 _EXACT = 1e-6  # error of conversion
@@ -136,7 +136,7 @@ def _as_bare_number(said: Quantity, known: Quantity) -> bool:
     dimensions = {said.dimension, known.dimension}
     if dimensions == {"ordinal", "duration"}:  # an anniversary
         ordinal, duration = (said, known) if said.dimension == "ordinal" else (known, said)
-        return math.isclose(duration.low / YEAR, ordinal.low, rel_tol=1e-3)
+        return math.isclose(duration.low / YEAR_SECONDS, ordinal.low, rel_tol=1e-3)
     return dimensions == {"degree", "temperature"} and said.written == known.written
 
 
@@ -172,10 +172,14 @@ def _is_derived(quantity: Quantity, others: Sequence[Quantity]) -> bool:
         )
     years = [value for other in others if other.dimension == "year" for value in {other.low, other.high}]
     if quantity.dimension == "duration":
-        length = quantity.low / YEAR
+        length = quantity.low / YEAR_SECONDS
         return any(math.isclose(abs(a - b), length, rel_tol=0.02) for a in years for b in years if a != b)
     if quantity.dimension == "year" and quantity.is_single:
-        spans = [other.low / YEAR for other in others if other.dimension == "duration" and other.low >= YEAR]
+        spans = [
+            other.low / YEAR_SECONDS
+            for other in others
+            if other.dimension == "duration" and other.low >= YEAR_SECONDS
+        ]
         return any(math.isclose(abs(quantity.low - year), span, rel_tol=0.01) for year in years for span in spans)
     return False
 

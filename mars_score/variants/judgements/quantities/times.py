@@ -9,9 +9,8 @@ from dataclasses import replace
 import regex
 
 from mars_score.variants.judgements.quantities.quantity import Quantity
-from mars_score.variants.judgements.quantities.units import Unit
+from mars_score.variants.judgements.quantities.units import CLOCK, DATE, WEEKDAY, YEAR
 
-DATE, YEAR, WEEKDAY, CLOCK = (Unit("", name, 1.0) for name in ("date", "year", "weekday", "clock"))
 _MONTHS = {
     name.lower(): number
     for names in (calendar.month_name, calendar.month_abbr)

@@ -46,7 +46,7 @@ _DIMENSIONS = {  # pint's names of dimensions -> ours
 }  # fmt: skip
 _BASES = {"dimensionless": "bit", "[temperature]": "degree_Celsius"}  # base units that differ from pint's
 _COUNTED = ("decibel", "degree", "revolutions_per_minute")
-YEAR = 365.25 * 86400.0  # seconds
+YEAR_SECONDS = 365.25 * 86400.0
 # Plurals without the s, too.
 _YEARS = {"decade": 10, "century": 100, "centurie": 100, "millennium": 1000, "millennia": 1000}
 CALENDAR = frozenset({"month", "year", "decade", "century", "millennium"})  # units of varying length
@@ -102,6 +102,7 @@ class Unit(NamedTuple):
 NO_UNIT = Unit("", "number", 1.0)
 SHARE = Unit("percent", "share", 0.01)
 POINTS = Unit("percentage point", "percentage point", 1.0)
+DATE, YEAR, WEEKDAY, CLOCK = (Unit("", name, 1.0) for name in ("date", "year", "weekday", "clock"))
 
 
 @cache
@@ -120,7 +121,7 @@ def unit_of(word: str) -> Unit | None:
     lower = word.lower()
     if (many := lower.removesuffix("s")) in _YEARS or lower in _YEARS:
         name = lower if lower in _YEARS else many
-        return Unit(name, "duration", _YEARS[name] * YEAR)
+        return Unit(name, "duration", _YEARS[name] * YEAR_SECONDS)
     known = _ALIASES.get(lower)
     # Symbols may differ by case (mW and MW), but texts in capitals have only one: "25 KM".
     in_any_case = len(word) > 3 or (len(word) > 1 and word.isupper())
