@@ -152,7 +152,7 @@ CONTENTS = st.one_of(
 )
 
 
-@cases(60, 2500)
+@cases(25, 2500)
 def test_json_lines(count, tmp_path):
     path, compressed = tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.gz"
 
@@ -168,29 +168,25 @@ def test_json_lines(count, tmp_path):
 
 CELL = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 CELLS = st.fixed_dictionaries({"text": CELL, "other": CELL})
-
-
 JSON_CELL = CELL.map(lambda text: json.dumps({"reference": text}))  # which each output of scores has
 TAB_CELLS = st.fixed_dictionaries({"text": CELL, "other": CELL, "aspects": JSON_CELL})
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"),
-    [(JSON_ROWS, ["out.jsonl"]), (CELLS, ["out.csv"]), (TAB_CELLS, ["out.tsv.gz"])],
+    ("kind", "name"),
+    [(JSON_ROWS, "out.jsonl"), (CELLS, "out.csv"), (TAB_CELLS, "out.tsv.gz")],
     ids=["json", "csv", "tsv"],
 )
-@cases(40, 1500)
-def test_written_rows_are_read_as_they_were(count, kind, names, tmp_path):
+@cases(20, 1500)
+def test_written_rows_are_read_as_they_were(count, kind, name, tmp_path):
     lines = tmp_path / "rows.jsonl"
 
     def check(rows):
-        for name in names:
-            lines.write_text("".join(map(row_line, rows)), encoding="utf-8", newline="")
-            read = read_rows(convert(lines, name).rename(tmp_path / name)).rows
-            expected = [plain(row) for row in rows]  # without NaN and infinities
-            assert (
-                same(read, expected) if kind is JSON_ROWS else read == expected
-            )  # records have one order of columns
+        lines.write_text("".join(map(row_line, rows)), encoding="utf-8", newline="")
+        read = read_rows(convert(lines, name).rename(tmp_path / name)).rows
+        expected = [plain(row) for row in rows]  # without NaN and infinities
+        # Records have one order of columns.
+        assert same(read, expected) if kind is JSON_ROWS else read == expected
 
     fuzz(count, check, st.lists(kind, min_size=1, max_size=4))
 
@@ -200,7 +196,7 @@ QUOTED_CELLS = st.fixed_dictionaries(dict.fromkeys(("text", "other"), QUOTED_TEX
 
 
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
-@cases(100, 1500)
+@cases(40, 1500)
 def test_tsv_of_a_csv_writer_is_read_as_it_was(count, quoting, tmp_path):
     path = tmp_path / "rows.tsv"
 
@@ -252,7 +248,7 @@ DAMAGED = {"jsonl.gz": [gzip.compress("".join(map(row_line, ROWS)).encode())], "
 
 
 @pytest.mark.parametrize("kind", DAMAGED)
-@cases(50, 1500)
+@cases(30, 1500)
 def test_damaged_files(count, kind, tmp_path):
     """Refused or read; Parquet is without checksums: what is damaged may pass for other rows."""
     path = tmp_path / f"rows.{kind}"
@@ -311,7 +307,7 @@ VALUES = st.recursive(
 )
 
 
-@cases(50, 2000)
+@cases(30, 2000)
 def test_checks_of_rows(count):
     def check(value):
         for column, checker in itertools.product((value, [value], [[value]]), CHECKS):
@@ -338,7 +334,7 @@ def test_checks_of_values_nested_deeply(depth):
         assert "must be a string, got list" in result_or_fault(checker, value)
 
 
-@cases(50, 2000)
+@cases(30, 2000)
 def test_texts_are_normalised_once(count):
     def check(text):
         [checked] = check_candidates([text])
@@ -387,7 +383,7 @@ def result_of(scorer, rows):
         return scorer.score(*([row[column] for row in rows] for column in range(3)))
 
 
-@cases(5, 100)
+@cases(3, 100)
 def test_random_rows_have_finite_scores(count, scorer):
     def check(rows):
         result = result_or_fault(result_of, scorer, rows)
@@ -432,7 +428,7 @@ FILES = st.one_of(
 )
 
 
-@cases(25, 500)
+@cases(15, 500)
 def test_the_command(count, tmp_path, word_models, run):
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
 

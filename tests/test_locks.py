@@ -17,6 +17,7 @@ from mars_score.models.encoder import SentenceEncoder
 from mars_score.rows import Row
 from mars_score.sentences import sentences
 from mars_score.workers import in_processes
+from tests.processes import count_rows
 
 LOCKS = {
     "model": lambda: running.exclusive(MODEL),
@@ -37,7 +38,20 @@ def enter(make):
         pass
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="forks")
+forks = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="forks")
+
+
+def exit_code_of_fork(work, *arguments):
+    """The status of a forked process that does some work, for which it has a minute."""
+    child = multiprocessing.get_context("fork").Process(target=work, args=arguments)
+    child.start()
+    child.join(60)
+    code = child.exitcode
+    child.kill()
+    return code
+
+
+@forks
 @pytest.mark.parametrize("make", LOCKS.values(), ids=LOCKS)
 def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(make):
     entered, leave = threading.Event(), threading.Event()
@@ -50,17 +64,13 @@ def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(make):
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(hold)
         assert entered.wait(60)
-        child = multiprocessing.get_context("fork").Process(target=enter, args=(make,))
-        child.start()
-        child.join(60)
-        code = child.exitcode
-        child.kill()
+        code = exit_code_of_fork(enter, make)
         leave.set()
         held.result()
     assert code == 0
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="forks")
+@forks
 def test_a_process_that_is_forked_within_a_lock_can_leave_it():
     lock = ForkSafeLock()
 
@@ -69,12 +79,7 @@ def test_a_process_that_is_forked_within_a_lock_can_leave_it():
         enter(lambda: lock)
 
     with lock:
-        child = multiprocessing.get_context("fork").Process(target=work)
-        child.start()
-        child.join(60)
-        code = child.exitcode
-        child.kill()
-    assert code == 0
+        assert exit_code_of_fork(work) == 0
 
 
 def test_a_lock_is_of_one_thread_and_re_entrant():
@@ -107,7 +112,7 @@ def test_the_memory_of_a_scorer_counts_its_bytes_in_threads():
     memory = LruCache(1000)
 
     def work(number):
-        for step in range(3000):
+        for step in range(1000):
             memory.put((number * step) % 7, step, 100 + step % 3)
             memory.get(step % 7)
 
@@ -136,14 +141,10 @@ def test_a_tokenizer_is_used_by_the_thread_that_has_its_model(encoder):
 
 def test_sentences_are_split_by_threads_at_once():
     """The splitter learns nothing from what it reads, so that no thread changes what another gets."""
-    texts = [f"It cost 3.5 of {number}. He left at 5 p.m. and came at {number} again." for number in range(200)]
+    texts = [f"It cost 3.5 of {number}. He left at 5 p.m. and came at {number} again." for number in range(50)]
     expected = list(map(sentences, texts))
     assert {len(of_text) for of_text in expected} == {2}
-    in_threads(lambda _: [check(sentences(one), parts) for one, parts in zip(texts, expected, strict=True)])
-
-
-def check(found, expected):
-    assert found == expected
+    assert in_threads(lambda _: list(map(sentences, texts))) == [expected] * 8
 
 
 @pytest.mark.skipif("spawn" not in multiprocessing.get_all_start_methods(), reason="spawns")
@@ -161,7 +162,3 @@ def test_workers_end_no_other_process():
     finally:
         other.kill()
         other.join()
-
-
-def count_rows(device):
-    return lambda rows: [b"1" for _ in rows]

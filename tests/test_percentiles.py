@@ -145,7 +145,7 @@ def rated(tmp_path_factory):
                 "references": [f"They stay on ship number {group} until the evening."],
                 "candidate": f"They {verb} on ship {group + number} until the {name if number else 'end'}.",
             }
-            for group in range(12)
+            for group in range(6)
             for number, verb in enumerate(("sleep", "play", "fish", "read"))
         ]
         files.append(str(jsonl.write(folder / f"{name}.jsonl", rows)))

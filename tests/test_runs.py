@@ -1,9 +1,7 @@
 """Runs over files: streamed, stopped and begun again, by several processes; with real tiny models."""
 
 import decimal
-import errno
 import gzip
-import io
 import itertools
 import json
 import math
@@ -22,7 +20,7 @@ import pytest
 from pyarrow import parquet
 
 from mars_score import MarsScorer
-from mars_score.atomic import naming, temporary_folder
+from mars_score.atomic import temporary_folder
 from mars_score.cache import ResultStore
 from mars_score.cli import main
 from mars_score.data import reading
@@ -72,7 +70,7 @@ def score_words(*argv):
 @pytest.mark.parametrize("variant", ["paper", "plus"])  # together they call all models
 def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     models = [*models, "--variant", variant]
-    rows, out = make_rows(30), tmp_path / "out.jsonl"
+    rows, out = make_rows(12), tmp_path / "out.jsonl"
     assert score(write(tmp_path / "rows.jsonl", rows), "--out", out, "--chunk-size", 3, "--json", *models) == 0
     shown = json.loads(capsys.readouterr().out)
     settings = {name[2:].replace("-", "_"): value for name, value in zip(models[::2], models[1::2], strict=True)}
@@ -81,13 +79,13 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
         expected = scorer.score(*([row[name] for row in rows] for name in ("prediction", "reference", "context")))
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
-    assert shown["notices"][0] == f"{Notice.BLANK.message}: 2 of 30 rows (line 11, 22)"
+    assert shown["notices"][0] == f"{Notice.BLANK.message}: 1 of 12 rows (line 11)"
     notices, expected_notices = (
         [text.split("(")[0] for text in of] for of in (shown["notices"], expected.notices)
     )
     # Models that do not ship have no verdicts; `paper` asks for none.
     unchecked = (
-        "no row can be checked for contradictions: 28 rows not judged by this NLI model, 2 blank candidates; "
+        "no row can be checked for contradictions: 11 rows not judged by this NLI model, 1 blank candidate; "
         "the NLI models of --preset mini and medium can judge English rows"
     )
     assert notices == expected_notices + [unchecked] * (variant == "plus")
@@ -103,22 +101,12 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
 
 
-GATES = ["--fail-rows-under", 2, "--fail-contradicted", "--fail-unsupported", "--fail-unchecked"]
 OPTIONS = {
     "plain": [],
-    "detailed": ["--detailed", "--explain"],
     "JSON": ["--json", "--detailed", "--explain"],
-    "output": ["--out", "out.csv"],
-    "gates": GATES,
-    "all": [
-        *GATES,
-        "--fail-under",
-        2,
-        "--fail-under-baseline",
-        "baseline.jsonl",
-        "--detailed",
-        "--out",
-        "out.csv",
+    "gates": [
+        *("--fail-rows-under", 2, "--fail-contradicted", "--fail-unsupported", "--fail-unchecked"),
+        *("--fail-under", 2, "--fail-under-baseline", "baseline.jsonl", "--detailed", "--out", "out.csv"),
     ],
 }
 
@@ -206,12 +194,6 @@ def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, failing)
     )
 
 
-def test_a_full_disk_is_named_with_the_file(tmp_path, monkeypatch):
-    with pytest.raises(OSError, match="No space left") as caught, naming(tmp_path / "rows"):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert caught.value.filename == str(tmp_path / "rows")
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
 @pytest.mark.parametrize("together", [0, 2**20], ids=["while lines are added", "at the end"])
 def test_a_disk_that_is_full_while_lines_are_kept(monkeypatch, together):
@@ -272,12 +254,8 @@ def repeated(number, size):
 
 
 def compressed(start, part, number):
-    sink = io.BytesIO()
-    with gzip.GzipFile(fileobj=sink, mode="wb", compresslevel=1) as file:
-        file.write(start)
-        for _ in range(number):
-            file.write(part)
-    return sink.getvalue()
+    """A gzip file of several members, which takes no time to make."""
+    return gzip.compress(start) + number * gzip.compress(part, 1)
 
 
 BOMBS = {  # files of less than 3 MB that would take over 1.5 GB
@@ -323,17 +301,13 @@ def test_chunks_have_a_limit_of_bytes(tmp_path, monkeypatch):
 
 CLOSED = {  # by redirection and arguments: exit code, and whether there is an error for standard error
     "<&- - --json": (2, "standard input is closed; send the rows to it, or name a file"),
-    ">&- FILE": (2, "standard output is closed; send it to /dev/null if nobody is to read it"),
     ">&- <&- FILE": (2, "standard output is closed; send it to /dev/null if nobody is to read it"),
     "2>&- FILE --json": (0, ""),
-    "2>&- <&- FILE --json": (0, ""),
     "<&- FILE --json": (0, ""),
-    "2>&- FILE --json --fail-under 2": (3, ""),
+    "2>&- <&- FILE --json --fail-under 2": (3, ""),
     "2>&- FILE --json --out OUT": (0, ""),
     "2>&- missing --json": (2, ""),
-    "2>&- <&- - --json": (2, ""),
     "2>&- FILE --nonsense": (2, ""),
-    "2>&- >&- FILE": (2, ""),
     "2>&- >&- <&- -": (2, ""),
 }
 
@@ -342,10 +316,7 @@ CLOSED = {  # by redirection and arguments: exit code, and whether there is an e
 @pytest.mark.parametrize(
     "case",
     # Scoring takes seconds to import torch.
-    [
-        pytest.param(case, marks=[pytest.mark.slow] * (code != 2 and case != "2>&- FILE --json"))
-        for case, (code, _) in CLOSED.items()
-    ],
+    [pytest.param(case, marks=[pytest.mark.slow] * (code != 2)) for case, (code, _) in CLOSED.items()],
 )
 def test_closed_standard_streams(tmp_path, case):
     """A blank candidate is scored without a model."""

@@ -17,19 +17,17 @@ import torch
 from transformers import EvalPrediction
 
 import mars_metric
-from mars_score import cache
 from mars_score.errors import MarsWarning, Notice
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.language import pipeline_name
 from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus, term_names
 from mars_score.models import loading
-from mars_score.models.encoder import Encoding
 from mars_score.rows import Row, weighted_sum
 from mars_score.scorer import MarsScorer
 from mars_score.settings import CONFIGS, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.variants import plus_variant
-from tests import setting_values, tiny_models
+from tests import setting_values
 from tests.belief import believe
 from tests.jsonl import columns
 
@@ -298,36 +296,6 @@ def test_a_released_scorer_frees_its_memory(named_models, variant):
     loading.free_models()
     gc.collect()
     assert [model() for model in models] == [None] * len(models)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("variant", CONFIGS)
-def test_scores_are_the_same_with_and_without_a_store(tmp_path, monkeypatch, variant, dtype):
-    """To the last bit, when results are stored and when they are found."""
-    believe(monkeypatch, certain=0.25)
-    models = {
-        "language_model": tiny_models.tiny_gpt2(seed=1, dtype=dtype, n_positions=128),
-        "encoder": tiny_models.tiny_encoder(seed=4, dtype=dtype),
-        "entailment_model": tiny_models.tiny_nli(dtype=dtype),
-    }
-    rows = [*ROWS, LONG, ("They left. Nobody came.", ["They went home.", "Nobody came."], ROWS[2][2])]
-    results = [
-        MarsScorer("mini", **models, variant=variant, store=store).score(*columns(rows))
-        for store in (False, tmp_path, tmp_path)
-    ]
-    assert results[1:] == results[:1] * 2
-
-
-@pytest.mark.parametrize("variant", CONFIGS)
-def test_without_a_store_nothing_is_written_as_bytes(make, monkeypatch, variant):
-    def refuse(*arguments):
-        raise AssertionError("serialised")
-
-    monkeypatch.setattr(Encoding, "to_bytes", refuse)
-    monkeypatch.setattr(Encoding, "from_bytes", refuse)
-    monkeypatch.setattr(cache, "_as_json", refuse)
-    scorer = make(variant=variant, **({"planner": "none"} if variant == "paper" else {}))
-    assert len(scorer.score(*columns(ROWS)).scores) == 3
 
 
 @pytest.mark.parametrize(

@@ -17,40 +17,38 @@ ANSWER = "The children walk to school along the river and they stop on the bridg
 
 @pytest.fixture
 def score(tiny_mini):
-    """Scores a candidate by ``plus``; returns its row of the result, and the notices."""
+    """Scores candidates by ``plus``, with the same reference and context unless others are given."""
 
-    def score_one(candidate, reference=REFERENCE, context=CONTEXT, **settings):
+    def score_all(*candidates, references=REFERENCE, contexts=CONTEXT, **settings):
         scorer = MarsScorer(**{"variant": "plus", "store": False, **tiny_mini, **settings})
-        result = scorer.score([candidate], [reference], [context])
-        return result.row_scores[0], result.notices
+        others = (
+            texts if isinstance(texts, list) else [texts] * len(candidates) for texts in (references, contexts)
+        )
+        return scorer.score(list(candidates), *others)
 
-    return score_one
+    return score_all
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        ANSWER.replace(" ", "\u00a0"),
-        ANSWER.replace(" ", "  "),
-        ANSWER.replace(" and ", "\nand "),
-        ANSWER.replace(" and ", "\r\nand "),
-        ANSWER.replace("e", "e\u00ad"),
-        ANSWER.replace("e", "e\u200b"),
-        f"\ufeff{ANSWER}\n",
-    ],
-)
+WRITTEN = [
+    *(ANSWER, ANSWER.replace(" ", "\u00a0"), ANSWER.replace(" ", "  "), ANSWER.replace(" and ", "\nand ")),
+    *(ANSWER.replace(" and ", "\r\nand "), ANSWER.replace("e", "e\u00ad"), ANSWER.replace("e", "e\u200b")),
+    f"\ufeff{ANSWER}\n",
+]
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_white_space_and_invisible_signs_change_no_score(score, written):
-    assert score(written)[0].score == score(ANSWER)[0].score
-    assert score(ANSWER, written)[0].score == score(ANSWER, ANSWER)[0].score
-    for task in ("text", "summary"):
-        assert score(ANSWER, context=written, task=task)[0] == score(ANSWER, context=ANSWER, task=task)[0]
+@pytest.mark.parametrize("task", ["text", "summary"])
+def test_white_space_and_invisible_signs_change_no_score(score, task):
+    same = [ANSWER] * len(WRITTEN)
+    assert len(set(score(*WRITTEN, task=task).scores)) == 1
+    assert len(set(score(*same, references=WRITTEN, task=task).scores)) == 1
+    assert len(set(score(*same, contexts=WRITTEN, task=task).scores)) == 1
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_composed_and_decomposed_letters_have_one_score(score):
     texts = [unicodedata.normalize(form, "Le résumé répété, résumé, répété à Orléans.") for form in ("NFC", "NFD")]
-    composed, decomposed = (score(text, reference=text, context=text)[0] for text in texts)
+    composed, decomposed = (score(text, references=text, contexts=text).row_scores for text in texts)
     assert composed == decomposed
 
 
@@ -74,6 +72,12 @@ WORDS = {
 }
 
 
+UNBROKEN = [
+    *("well- known", "the shop- which is", "two- and three-storey", "two-\nand three-", "Smith-\nJones", "a - b"),
+    *("- day", "5-\nday", "x --\nday", "Tues-day", "Tues -\nday"),
+]
+
+
 @pytest.mark.parametrize(
     ("text", "joined"),
     [
@@ -85,14 +89,7 @@ WORDS = {
         ("a Smith-\nlike", "a Smith-like"),
         ("re-\nsign", "re-sign"),
         ("un-\nionised", "un-ionised"),
-        *(
-            (text, text)
-            for text in ("well- known", "the shop- which is", "two- and three-storey", "two-\nand three-")
-        ),
-        *(
-            (text, text)
-            for text in ("Smith-\nJones", "a - b", "- day", "5-\nday", "x --\nday", "Tues-day", "Tues -\nday")
-        ),
+        *((text, text) for text in UNBROKEN),
     ],
 )
 def test_words_that_are_broken_at_the_end_of_a_line_are_joined(text, joined):
@@ -100,11 +97,8 @@ def test_words_that_are_broken_at_the_end_of_a_line_are_joined(text, joined):
 
 
 def test_joiners_stay_where_they_are_letters():
-    assert (
-        normalise("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645")
-        == "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
-    )
-    assert normalise("\U0001f469\u200d\U0001f467") == "\U0001f469\u200d\U0001f467"
+    for text in ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f467"):
+        assert normalise(text) == text
     assert normalise("bo\u200cat\u200ds") == "boats"
 
 
@@ -126,30 +120,6 @@ def test_marks_belong_to_their_letters(language):
     assert all(unicodedata.category(word[0])[0] != "M" for word in plain_words(text))
 
 
-# Languages
-
-FOREIGN = [
-    *("De winkel gaat om negen uur open.", "Der Laden öffnet um neun Uhr.", "Le magasin ouvre à neuf heures."),
-    *("La tienda abre a las nueve.", "Butiken öppnar klockan nio.", "Sklep otwiera się o dziewiątej."),
-    "Az üzlet kilenckor nyit.",
-    "Cửa hàng mở cửa lúc chín giờ.",
-    "يفتح المتجر في الساعة التاسعة.",
-    "A loja abre às nove.",
-    "O presidente da câmara disse na segunda-feira que a ponte só reabre no outono, e que as obras custam mais.",
-]
-ENGLISH = [
-    *("The shop opens at nine.", "She went to work by bus.", "It rained.", "What time does the last train leave?"),
-    "Patient denies fever, chills, nausea. BP 120/80, HR 72. Lungs clear bilaterally.",
-    "2 cups flour, 1 cup sugar, 3 eggs, 200 g butter, vanilla extract",
-    "Los Angeles. where is hallmark channel home and family filmed",
-]
-
-
-def test_short_texts_in_other_languages_are_not_english():
-    assert [text for text in FOREIGN if is_english(text)] == []
-    assert [text for text in ENGLISH if not is_english(text)] == []
-
-
 # What is no part of an answer
 
 
@@ -164,6 +134,14 @@ def test_short_texts_in_other_languages_are_not_english():
             "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Bus<|return|>",
             "Bus",
         ),
+        # It ends where its own tag closes.
+        ("a<think>b</think>c<reasoning>d</reasoning>e", "a c e"),
+        ("<think>a<think>b</think>c</think>d", "d"),
+        ("<think>a</thinking>b</think>c", "c"),
+        ("a<thinking>b</think>c", "c"),
+        ("a<think>b</THINK>c<think>d", "a c"),
+        ("<|channel|>analysis a<|channel|>commentary b", ""),
+        ("a<|channel|>analysis b<|channel|>final c", "a   c"),
     ],
 )
 def test_reasoning_is_taken_out(text, cleaned):
@@ -171,31 +149,11 @@ def test_reasoning_is_taken_out(text, cleaned):
     assert clean_text(text) == cleaned
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
-        ("a<think>b</think>c<reasoning>d</reasoning>e", "a c e"),
-        ("<think>a<think>b</think>c</think>d", "d"),
-        ("<think>a</thinking>b</think>c", "c"),
-        ("a<thinking>b</think>c", "c"),
-        ("a<think>b</THINK>c<think>d", "a c"),
-        ("<|channel|>analysis a<|channel|>commentary b", ""),
-        ("a<|channel|>analysis b<|channel|>final c", "a c"),
-    ],
-)
-def test_reasoning_ends_where_its_own_tag_closes(text, cleaned):
-    assert " ".join(clean_text(text).split()) == cleaned
-
-
 LOOPS = [
-    *("<think>", "<think ", "<think a=", "</think", "<Reasoning>", "<think></thinking>"),
-    *("<|channel|>analysis", "<|channel|>"),
-    *(
-        *("<|start_header_id|> a ", "<|", "<", "[", "(", "so, ", "<!-- ", "a ", "\n", " \n", "- ", "```", "|"),
-        *(".", "\u2026", "http://"),
-    ),
-    *("a-\n", "a- ", "-\n", "\u00ad\n", "\u00ad ", "www.", "#1", "##a ", "\u0120a", " ##", "1. ", "a'"),
-    *("\u4e2d", "\u00ad"),
+    *("<think>", "<think ", "<think a=", "</think", "<Reasoning>", "<think></thinking>", "<|channel|>analysis"),
+    *("<|channel|>", "<|start_header_id|> a ", "<|", "<", "[", "(", "so, ", "<!-- ", "a ", "\n", " \n", "- "),
+    *("```", "|", ".", "\u2026", "http://", "a-\n", "a- ", "-\n", "\u00ad\n", "\u00ad ", "www.", "#1", "##a "),
+    *("\u0120a", " ##", "1. ", "a'", "\u4e2d", "\u00ad"),
 ]
 
 
@@ -227,40 +185,24 @@ def test_special_tokens_are_found(token):
     assert clean_text(f"She stayed.{token}") == "She stayed."
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "She\u0120took the bus",
-        "\u0120She \u0120took \u0120it",
-        "to@@ ok it",
-        "\u2581She\u2581took",
-        "walk ##ing",
-        "go@@",
-    ],
-)
-def test_pieces_are_noticed_and_not_joined(score, text):
-    for clean in (False, True):
-        row, notices = score(text, clean=clean)
-        assert Notice.PIECES in row.notices
-        assert any("##ing" in notice for notice in notices)
-    assert clean_text(text) == text
+PIECES = [
+    *("She\u0120took the bus", "\u0120She \u0120took \u0120it", "to@@ ok it", "\u2581She\u2581took", "walk ##ing"),
+    "go@@",
+]
+NO_PIECES = [
+    *("\u0120or\u0121 saw \u0120gantija.", "a@b.org", "## Title", "bars \u2581\u2582\u2583", "C# and F##"),
+    "me @@ you",
+]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\u0120or\u0121 saw \u0120gantija.",
-        "a@b.org",
-        "## Title",
-        "bars \u2581\u2582\u2583",
-        "C# and F##",
-        "me @@ you",
-    ],
-)
-def test_other_signs_are_no_pieces(score, text):
-    assert Notice.PIECES not in score(text)[0].notices
+@pytest.mark.parametrize("clean", [False, True])
+def test_pieces_are_noticed_and_not_joined(score, clean):
+    result = score(*PIECES, *NO_PIECES, clean=clean)
+    noticed = [Notice.PIECES in row.notices for row in result.row_scores]
+    assert noticed == [True] * len(PIECES) + [False] * len(NO_PIECES)
+    assert any("##ing" in notice for notice in result.notices)
+    assert list(map(clean_text, PIECES)) == PIECES
 
 
 @pytest.mark.parametrize(
@@ -280,22 +222,22 @@ def test_other_marks_are_text(text):
 def test_a_row_with_reasoning_is_noticed_or_cleaned(score):
     wrong = "She stayed with her grandmother."
     text = f"<think>Did she take the bus until the road was open?</think>{wrong}<|im_end|>"
-    row, notices = score(text)
-    assert Notice.REASONING in row.notices
-    assert any("<|im_end|>" in notice for notice in notices)
-    cleaned, _ = score(text, clean=True)
-    assert Notice.CLEANED in cleaned.notices
-    assert cleaned.score == score(wrong)[0].score == score(wrong, clean=True)[0].score
-    assert not {Notice.CLEANED, Notice.REASONING} & score(wrong)[0].notices
-    assert score("<think>Did she", clean=True)[0].score == 0.0
+    result = score(text, wrong)
+    assert [Notice.REASONING in row.notices for row in result.row_scores] == [True, False]
+    assert any("<|im_end|>" in notice for notice in result.notices)
+    cleaned = score(text, wrong, "<think>Did she", clean=True)
+    assert [Notice.CLEANED in row.notices for row in cleaned.row_scores] == [True, False, True]
+    assert cleaned.scores == pytest.approx([result.scores[1]] * 2 + [0], abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_lists_of_tokens_are_noticed(score):
-    def is_noticed(notice, *texts):
-        return any(sentence.startswith(notice.message) for sentence in score(*texts)[1])
-
-    assert is_noticed(Notice.TOKEN_LISTS, "She took it.", ["She", "took", "the", "bus", "."])
-    assert not is_noticed(Notice.TOKEN_LISTS, "Bus.", ["bus", "by bus", "a bus"])
-    assert is_noticed(Notice.CANDIDATE_TOKENS, ["She", "took", "the", "bus", "."])
-    assert not is_noticed(Notice.CANDIDATE_TOKENS, ["Bus.", "A bus.", "By bus."])
+    rows = {"She took it.": ["She", "took", "the", "bus", "."], "Bus.": ["bus", "by bus", "a bus"]}
+    result = score(*rows, references=list(rows.values()))
+    assert [Notice.TOKEN_LISTS in row.notices for row in result.row_scores] == [True, False]
+    for candidates, noticed in (
+        (["She", "took", "the", "bus", "."], True),
+        (["Bus.", "A bus.", "By bus."], False),
+    ):
+        notices = score(candidates).notices
+        assert any(notice.startswith(Notice.CANDIDATE_TOKENS.message) for notice in notices) == noticed

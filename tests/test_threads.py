@@ -9,7 +9,7 @@ import pytest
 import threadpoolctl
 
 from mars_score import MarsScorer
-from mars_score.runs import RowAction
+from mars_score.models.running import set_passive_omp_wait
 from mars_score.variants import plus_variant
 from mars_score.workers import _begin
 
@@ -38,12 +38,11 @@ def test_rows_are_compared_in_one_thread(fault, monkeypatch, encoder):
         assert set(blas_threads()) == {2}
 
 
-@pytest.mark.parametrize(("policy", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_threads_of_workers_wait_asleep_unless_asked_not_to(policy, expected, monkeypatch):
+def test_threads_of_workers_wait_asleep_unless_asked_not_to(monkeypatch):
     monkeypatch.delenv("OMP_WAIT_POLICY")
-    if policy:
-        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
-    action = RowAction("score", {"preset": "mini", "variant": "fast"})
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (action.start, 0, 1)) as pool:
-        assert pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == expected
-    assert os.environ.get("OMP_WAIT_POLICY") == policy  # of this process nothing was changed
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (str, 0, 1)) as pool:
+        assert pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == "PASSIVE"
+    assert "OMP_WAIT_POLICY" not in os.environ  # of this process nothing was changed
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    set_passive_omp_wait()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"

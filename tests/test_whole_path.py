@@ -82,8 +82,7 @@ def by_command(preset, run, tmp_path):
     return [row["mars"] for row in jsonl.read(tmp_path / "out.jsonl")]
 
 
-@pytest.mark.parametrize("way", [by_python, by_evaluate, by_command])
-@pytest.mark.parametrize("preset", ["base", "paper"])
+@pytest.mark.parametrize(("preset", "way"), [("base", by_python), ("paper", by_evaluate), ("base", by_command)])
 def test_scores_are_those_of_the_plain_forms(folders, expected, preset, way, monkeypatch, run, tmp_path):
     for kind, folder in folders.items():
         monkeypatch.setitem(PRESETS[preset], kind, folder)
