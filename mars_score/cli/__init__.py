@@ -141,7 +141,7 @@ def _send_again(ignored: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(ignored)
         return
     number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else int(stop.code or 0) - 128
-    again = threading.Timer(0.01, os.kill, (os.getpid(), number))  # An immediate signal would be ignored again.
+    again = threading.Timer(0.5, os.kill, (os.getpid(), number))  # An immediate signal would be ignored again.
     again.daemon = True
     again.start()
 
