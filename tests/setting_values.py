@@ -1,4 +1,10 @@
-"""For each setting a value that is not its default, by the group that it belongs to."""
+"""For each setting a value that is not its default, by the group that it belongs to; settings as options."""
+
+
+def as_options(settings):
+    """The options of the command that give settings."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+
 
 GENERAL = {
     "task": "data",

@@ -103,8 +103,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("variant", forms.VARIANTS)
-@pytest.mark.parametrize("known", [ALL, ALL._replace(by_context=False)])
+@pytest.mark.parametrize(
+    ("variant", "known"), [("plus", ALL), ("plus", ALL._replace(by_context=False)), ("fast", ALL)]
+)
 def test_scores_of_saved_features_are_those_of_the_scorer(variant, known, tiny_mini, monkeypatch):
     """Without references no verdict is left that needs one; ``contradiction_penalty=0`` leaves none at all."""
     believe(monkeypatch, known, certain=0.4, likely=0.0)
@@ -142,6 +143,7 @@ def test_each_change_of_the_formula_changes_a_score(tiny_mini, monkeypatch):
         assert (forms.scores(features, config, **changes) != as_it_is).any(), name
 
 
+@pytest.mark.slow
 def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
     """By random models, from rated candidates of different tasks."""
 
@@ -152,21 +154,7 @@ def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
         return capsys.readouterr().out
 
     names = ("usr_topicalchat", "bagel", "summeval", "qgeval")
-    files = []
-    for name in names:
-        rows = [
-            {
-                "group": str(group),
-                "system": system,
-                "human": (group * 3 + number) % 5,
-                "context": f"The {group} sailors stay on board. It rains.",
-                "references": [f"They stay on ship number {group} until the evening."],
-                "candidate": f"They {system} on ship {group} until the {'rain ends' if number else 'end'}.",
-            }
-            for group in range(3)
-            for number, system in enumerate(("sleep", "play"))
-        ]
-        files.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
+    files = jsonl.write_rated(tmp_path, names, groups=3, systems=("sleep", "play"))
     for script, count in ((forms, 5), (samples, 4)):
         first = printed(script, *files)
         assert printed(script) == first  # of the features that were kept

@@ -18,6 +18,7 @@ from mars_score.rows import Row
 from mars_score.text import repeated_share
 from mars_score.training import centred, fit_weights, train_terms, training_set
 from tests import jsonl
+from tests.setting_values import as_options
 
 RATINGS = [1.0 + index % 5 for index in range(40)]
 TWOS = [str(index // 2) for index in range(40)]
@@ -320,9 +321,8 @@ def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run):
         for row, rating in zip(TALK.rows, RATED, strict=True)
     ]
     named = {**named_models, "variant": "fast", "support_weight": 0, "contradiction_penalty": 0}
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)
-    code, printed, errors = run("train", file, "--out", tmp_path, "--quiet", *options)
+    code, printed, errors = run("train", file, "--out", tmp_path, "--quiet", *as_options(named))
     assert code == 0, errors
     assert "learned from 40 ratings" in printed
     script = (

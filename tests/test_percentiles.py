@@ -135,21 +135,7 @@ def test_in_words():
 @pytest.fixture(scope="module")
 def rated(tmp_path_factory):
     """Files of rated candidates of three tasks."""
-    files, folder = [], tmp_path_factory.mktemp("rated")
-    for name in ("usr_topicalchat", "bagel", "summeval", "newsroom"):
-        rows = [
-            {
-                "group": str(group),
-                "human": (group * 3 + number * 2) % 5 + 1,
-                "context": f"The {group} sailors stay on board. It rains.",
-                "references": [f"They stay on ship number {group} until the evening."],
-                "candidate": f"They {verb} on ship {group + number} until the {name if number else 'end'}.",
-            }
-            for group in range(6)
-            for number, verb in enumerate(("sleep", "play", "fish", "read"))
-        ]
-        files.append(str(jsonl.write(folder / f"{name}.jsonl", rows)))
-    return files
+    return jsonl.write_rated(tmp_path_factory.mktemp("rated"), ("usr_topicalchat", "bagel", "summeval"), groups=12)
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +158,7 @@ def made(table, tell, tiny_mini):
     tell(table)
 
 
-@pytest.mark.parametrize("variant", ["plus", "fast"])
-@pytest.mark.parametrize("has_references", [True, False])
+@pytest.mark.parametrize(("variant", "has_references"), [("plus", True), ("fast", False)])
 @pytest.mark.usefixtures("made")
 def test_the_rated_candidates_themselves(rated, variant, has_references):
     """Each has about as many below it as there are, and the mean rating of its neighbours."""

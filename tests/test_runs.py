@@ -33,6 +33,7 @@ from mars_score.runs import ADDED, RowAction
 from mars_score.workers import in_processes, worker_of
 from tests import ROOT, tiny_models, word_recall
 from tests.jsonl import read, write
+from tests.setting_values import as_options
 
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
 WORDS = tiny_models.TEXT.split()
@@ -55,7 +56,7 @@ def make_rows(count):
 @pytest.fixture(scope="module")
 def models(named_models):
     """Options that name tiny models in folders, in float64."""
-    return [part for name, value in named_models.items() for part in (f"--{name.replace('_', '-')}", value)]
+    return as_options(named_models)
 
 
 def score(*argv):
@@ -68,12 +69,12 @@ def score_words(*argv):
 
 
 @pytest.mark.parametrize("variant", ["paper", "plus"])  # together they call all models
-def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
-    models = [*models, "--variant", variant]
+def test_a_run_scores_as_the_scorer_does(named_models, tmp_path, capsys, variant):
+    settings = {**named_models, "variant": variant}
     rows, out = make_rows(12), tmp_path / "out.jsonl"
-    assert score(write(tmp_path / "rows.jsonl", rows), "--out", out, "--chunk-size", 3, "--json", *models) == 0
+    argv = [write(tmp_path / "rows.jsonl", rows), "--out", out, "--chunk-size", 3, "--json", *as_options(settings)]
+    assert score(*argv) == 0
     shown = json.loads(capsys.readouterr().out)
-    settings = {name[2:].replace("-", "_"): value for name, value in zip(models[::2], models[1::2], strict=True)}
     scorer = MarsScorer(store=False, **settings, batch_size=5)
     with pytest.warns(match="blank candidate"):
         expected = scorer.score(*([row[name] for row in rows] for name in ("prediction", "reference", "context")))
@@ -125,14 +126,13 @@ def test_a_file_is_read_three_times(tmp_path, monkeypatch, options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["score", "augment"])
-def test_several_processes_give_the_same(models, tmp_path, action):
+def test_several_processes_give_the_same(named_models, tmp_path, action):
     path = write(tmp_path / "rows.jsonl", make_rows(40))
+    unused = () if action == "score" else ("encoder", "entailment_model")
+    options = as_options({name: value for name, value in named_models.items() if name not in unused})
     outs = {workers: tmp_path / f"{workers}.jsonl" for workers in (1, 3)}
     for workers, out in outs.items():
         argv = [action, path, "--out", out, "--workers", workers, "--chunk-size", 8, "--no-store", "--quiet"]
-        pairs = zip(models[::2], models[1::2], strict=True)
-        unused = () if action == "score" else ("--encoder", "--entailment-model")
-        options = [part for pair in pairs if pair[0] not in unused for part in pair]
         assert main([*map(str, argv), *options]) == 0
     single, three = map(read, outs.values())
     if action == "augment":

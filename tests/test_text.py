@@ -159,7 +159,7 @@ LOOPS = [
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_loops_are_read_in_linear_time(loop):
-    text = f"She {loop * (100_000 // len(loop))} stayed."
+    text = f"She {loop * (50_000 // len(loop))} stayed."
     assert has_reasoning(text) == any(name in loop.lower() for name in ("think>", "reasoning", "analysis"))
     assert clean_text(f"{text}</scratchpad>Bus.") == ("She" if "analysis" in loop else "Bus.")
     assert special_tokens(text) in ([], ["<|channel|>"], ["<|start_header_id|>"])
@@ -179,10 +179,10 @@ TOKENS = [
 ]
 
 
-@pytest.mark.parametrize("token", TOKENS)
-def test_special_tokens_are_found(token):
-    assert special_tokens(f"She stayed.{token}{token}") == [token]
-    assert clean_text(f"She stayed.{token}") == "She stayed."
+def test_special_tokens_are_found():
+    for token in TOKENS:
+        assert special_tokens(f"She stayed.{token}{token}") == [token]
+        assert clean_text(f"She stayed.{token}") == "She stayed."
 
 
 PIECES = [
@@ -205,17 +205,17 @@ def test_pieces_are_noticed_and_not_joined(score, clean):
     assert list(map(clean_text, PIECES)) == PIECES
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("<b>bus</b>", "a < b and c > d", "<image>", "<answer>", "[note]", "<special>", "See [1]."),
-        *("<thinking about it> is hard", "x|y|z"),
-    ],
-)
-def test_other_marks_are_text(text):
-    assert not has_reasoning(text)
-    assert not special_tokens(text)
-    assert clean_text(text) == text
+MARKS = [
+    *("<b>bus</b>", "a < b and c > d", "<image>", "<answer>", "[note]", "<special>", "See [1].", "x|y|z"),
+    "<thinking about it> is hard",
+]
+
+
+def test_other_marks_are_text():
+    for text in MARKS:
+        assert not has_reasoning(text)
+        assert not special_tokens(text)
+        assert clean_text(text) == text
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -5,6 +5,7 @@ import functools
 from mars_score import presets
 from mars_score.scorer import MarsScorer
 from tests import tiny_models
+from tests.setting_values import as_options
 
 # Settings of a scorer that computes the token recall alone.
 SETTINGS = {
@@ -14,7 +15,7 @@ SETTINGS = {
     "support_weight": 0.0,
     "contradiction_penalty": 0.0,
 }
-OPTIONS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+OPTIONS = as_options(SETTINGS)
 
 
 @functools.cache
