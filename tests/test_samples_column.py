@@ -23,10 +23,15 @@ AS_CELLS = ["She waited for a train.", "They won the game.", "", "It was late."]
 ROWS = {"predictions": CANDIDATES, "references": REFERENCES, "contexts": CONTEXTS}
 
 
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny_models.tiny_encoder()
+
+
 @pytest.fixture(autouse=True)
-def models(monkeypatch, tiny_mini, nli):
+def models(monkeypatch, tiny_mini):
     """No language model is needed."""
-    tiny_mini.update(language_model=None, encoder=tiny_models.tiny_encoder(), entailment_model=nli)
+    tiny_mini["language_model"] = None
     monkeypatch.setenv("MARS_PRESET", "mini")
 
 
