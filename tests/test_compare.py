@@ -136,10 +136,8 @@ def test_text(compare, tmp_path):
     assert lines[2].split() == ["system", "MARS", "95%", "interval"]
     scores = [line.split()[:2] for line in lines[3:6]]
     assert scores == [["good", "1.0000"], ["weak", "0.5000"], ["poor", "0.2500"]]
-    assert lines[6:8] == [
-        "differences",
-        "approximate randomisation, 10000 resamples of 16 rows, p adjusted for 3 tests (Holm)",
-    ]
+    tests = "approximate randomisation, 10000 resamples of 16 rows, p adjusted for 3 tests (Holm)"
+    assert lines[6:8] == ["differences", tests]
     assert re.fullmatch(r"good - weak +\+0\.5000 +0\.\d+ \.\. 0\.\d+ +0\.01\d+ +8, 8, 0", lines[9])
     # For weak and poor p = 2/256, twice that for the second of three tests.
     assert re.fullmatch(
@@ -318,18 +316,16 @@ def test_files_of_other_formats_are_named_with_their_lines(tmp_path, run, word_m
     """Columns may have plural names in one of them; a row of CSV may span lines."""
     ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.jsonl"
     ours.write_text('predictions,references,contexts\na b,a b,"one\ntwo"\na b,a b,three\n,d,four\n')
-    rows = [
-        {"reference": text, "prediction": "q", "context": context}
-        for text, context in (("a b", "one two"), ("a b", "three"))
-    ]
-    jsonl.write(theirs, [*rows, {"reference": "d", "prediction": "q", "context": "four"}])
+    texts = ("a b", "one two"), ("a b", "three"), ("d", "four")
+    rows = [{"reference": text, "prediction": "q", "context": context} for text, context in texts]
+    jsonl.write(theirs, rows)
     code, out, err = run("compare", ours, theirs, *OPTIONS, "--rows", 1)
     assert (code, err) == (0, "")
     assert f"{ours}:2, {theirs}:1: 1.0000 apart" in out
     assert f"{Notice.BLANK.message}: 1 of 6 rows ({ours}:5)" in out
     plain = json.loads(run("compare", ours, theirs, *OPTIONS, "--json", "--rows", 2)[1])
     assert plain["most_different"][1]["lines"] == {"ours": f"{ours}:4", "theirs": f"{theirs}:2"}
-    jsonl.write(theirs, [rows[0], rows[0], rows[0]])
+    jsonl.write(theirs, [rows[0]] * 3)
     code, out, err = run("compare", ours, theirs, *OPTIONS)
     assert f"{theirs}:2: column 'context' differs from {ours}:4" in err
 
@@ -353,10 +349,9 @@ def test_notices_in_which_systems_differ_are_counted_by_system(word_models):
         systems = dict(zip("AB", candidates, strict=True))
         return rank_systems(MarsScorer(**SETTINGS), systems, ["a b"] * 3, ["c"] * 3).notices
 
-    assert notices(["a", "", ""], ["", "b", "a"])[0].endswith(
-        "3 of 6 rows (A[1], A[2], B[0]); by system: A 2, B 1"
-    )
-    assert notices(["a", "", "b"], ["", "b", "a"])[0].endswith("2 of 6 rows (A[1], B[0])")
+    differing, equal = notices(["a", "", ""], ["", "b", "a"])[0], notices(["a", "", "b"], ["", "b", "a"])[0]
+    assert differing.endswith("3 of 6 rows (A[1], A[2], B[0]); by system: A 2, B 1")
+    assert equal.endswith("2 of 6 rows (A[1], B[0])")
     assert "by system" not in "".join(notices(["a"] * 3, ["b"] * 3))
 
 

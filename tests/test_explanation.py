@@ -17,11 +17,7 @@ SENTENCES = ["The baker opens her shop.", "The children walk along the river to 
 CONTEXT = " ".join(SENTENCES)
 ROWS = {
     "predictions": ["They look at the boats, don't they?", "The mayor of the city walks.", "  "],
-    "references": [
-        ["The boys look at the boats!", "A walk along the river."],
-        "The children walk home.",
-        "Nobody came.",
-    ],
+    "references": [["The boys look at the boats!", "A walk along the river."], "The children walk home.", "No."],
     "contexts": [CONTEXT] * 3,
 }
 SAMPLES = [["They walk home.", "The baker looks at the boats."], "The mayor walks.", []]
@@ -54,12 +50,8 @@ def test_the_parts_sum_to_the_score(result):
                 assert recall == pytest.approx(match.similarity, abs=1e-12)
     assert bool(result.explanations[0].matches[0].words) == ("variant:paper" not in str(result.signature))
     blank = result.explanations[2]
-    assert (blank.score.score, blank.score.terms, blank.matches, str(blank)) == (
-        0.0,
-        (),
-        (),
-        "0.0000  (blank candidate)",
-    )
+    assert (blank.score.score, blank.score.terms, blank.matches) == (0.0, (), ())
+    assert str(blank) == "0.0000  (blank candidate)"
     assert [explanation["score"] for explanation in json.loads(result.to_json())["explanations"]] == result.scores
     words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
     encoded = sum(word.similarity is not None for word in words)

@@ -154,11 +154,8 @@ def test_settings_follow_from_the_head(tmp_path, models, named_models):
     saved = train_terms(MarsScorer(**named, variant="plus", store=False, premise_words=50), tmp_path, [TALK])
     assert saved.models.keys() == {"encoder", "language_model", "entailment_model"}
     settings = MarsScorer(**named, learned=tmp_path).settings
-    assert (settings.variant, settings.config.likelihood_weight, settings.config.premise_words) == (
-        "plus",
-        0.15,
-        50,
-    )
+    config = settings.config
+    assert (settings.variant, config.likelihood_weight, config.premise_words) == ("plus", 0.15, 50)
     for changed, fault in (
         ({"likelihood_weight": 0.3}, r"likelihood_weight=0\.15"),
         ({"variant": "fast"}, "variant='plus'"),
@@ -228,11 +225,8 @@ def rewrite(trained, folder, weights):
     write_head(folder, {}, **description)
     (folder / "head.safetensors").write_bytes(weights)
     file = folder / "head.json"
-    changed = {
-        **json.loads(file.read_text()),
-        "weights_digest": hashlib.blake2b(weights, digest_size=8).hexdigest(),
-    }
-    file.write_text(json.dumps(changed))
+    digest = hashlib.blake2b(weights, digest_size=8).hexdigest()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "weights_digest": digest}))
     return read_head(folder)
 
 

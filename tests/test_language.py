@@ -81,12 +81,7 @@ def test_han_characters_and_hiragana_are_words(text, words, plain):
 
 PROSE = [
     "She went to the market and then to the river, as they had said it would not rain.",
-    *(
-        "She took the bus to work.",
-        "The shop opens at nine.",
-        "It rained.",
-        "What time does the last train leave?",
-    ),
+    *("She took the bus to work.", "The shop opens at nine.", "It rained.", "What time does the train leave?"),
     "Patient denies fever, chills, nausea. BP 120/80, HR 72. Lungs clear bilaterally.",
     "2 cups flour, 1 cup sugar, 3 eggs, 200 g butter, vanilla extract",
     "Los Angeles. where is hallmark channel home and family filmed",

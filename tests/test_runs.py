@@ -81,15 +81,13 @@ def test_a_run_scores_as_the_scorer_does(named_models, tmp_path, capsys, variant
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
     assert shown["notices"][0] == f"{Notice.BLANK.message}: 1 of 12 rows (line 11)"
-    notices, expected_notices = (
-        [text.split("(")[0] for text in of] for of in (shown["notices"], expected.notices)
-    )
+    notices, scorers = ([text.split("(")[0] for text in of] for of in (shown["notices"], expected.notices))
     # Models that do not ship have no verdicts; `paper` asks for none.
     unchecked = (
         "no row can be checked for contradictions: 11 rows not judged by this NLI model, 1 blank candidate; "
         "the NLI models of --preset mini and medium can judge English rows"
     )
-    assert notices == expected_notices + [unchecked] * (variant == "plus")
+    assert notices == scorers + [unchecked] * (variant == "plus")
     assert shown["signature"] == str(expected.signature)
     written = read(out)
     aspects = [row.pop("aspects") for row in written]
@@ -153,13 +151,12 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
     texts = {"id", "rank", *ADDED["score"]} - {"mars_signature"}
     texts = texts if ".csv" in name or ".tsv" in name else ()  # cells are texts
-    assert read_rows(out).rows == [
-        {
-            key: ("" if value is None else json.dumps(value)) if key in texts else value
-            for key, value in row.items()
-        }
-        for row in read(expected)
-    ]
+
+    def as_cell(value):
+        return "" if value is None else json.dumps(value)
+
+    rows = [{key: as_cell(row[key]) if key in texts else row[key] for key in row} for row in read(expected)]
+    assert read_rows(out).rows == rows
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name}
 
 
@@ -189,9 +186,8 @@ def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, failing)
     assert is_stream("/dev/stdout")
     assert not is_stream("/dev/shm/out.jsonl")
     path = write(tmp_path / "rows.jsonl", make_rows(3))
-    assert (
-        failing("score", path, "--out", "/dev/full", "--variant", "fast") == "/dev/full: No space left on device"
-    )
+    error = failing("score", path, "--out", "/dev/full", "--variant", "fast")
+    assert error == "/dev/full: No space left on device"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")

@@ -97,10 +97,7 @@ def test_single_settings_win():
         ({"max_mask_ration": 1}, "unknown setting 'max_mask_ration'; did you mean 'max_mask_ratio'?"),
         ({"Q": 1}, "unknown setting 'Q'; did you mean 'q'?"),
         ({"ensemble": 1}, "unknown setting 'ensemble'"),
-        (
-            {"trust_remote_code": True},
-            "trust_remote_code is no setting: code that comes with a model never runs here",
-        ),
+        ({"trust_remote_code": True}, "trust_remote_code is no setting: code that comes with a model never runs"),
         ({"preset": "huge"}, "^unknown preset 'huge'; choose one of mini, medium, base, paper"),
         ({"variant": "v0"}, "unknown variant 'v0'; choose one of paper, plus, fast$"),
     ],
@@ -185,6 +182,11 @@ def test_settings_of_another_variant_are_refused(name, value):
             resolve_settings(variant=variant, **{name: value})
 
 
+NO_CONTEXT = {"variant": "plus", "context_weight": 0, "sample_weight": 0}
+NO_MODEL = {"variant": "fast", "entailment_model": None}
+NO_VERDICTS = {"variant": "plus", "support_weight": 0, "contradiction_penalty": 0}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -195,24 +197,15 @@ def test_settings_of_another_variant_are_refused(name, value):
         ({"lower_words": False, "max_mask_ratio": 0}, "lower_words=False has no effect with max_mask_ratio=0"),
         ({"plan_step": 0.1, "max_mask_ratio": 0}, "plan_step=0.1 has no effect with max_mask_ratio=0"),
         ({"close_context": 0.5, "variant": "plus", "context_weight": 0}, "close_context=0.5.* context_weight=0"),
-        (
-            {"context_words": 2, "variant": "plus", "context_weight": 0, "sample_weight": 0},
-            "context_words=2.* with context_weight=0.* and sample_weight=0",
-        ),
+        ({"context_words": 2, **NO_CONTEXT}, "context_words=2.* with context_weight=0.* and sample_weight=0"),
         ({"max_context_tokens": 5, "variant": "fast"}, "max_context_tokens=5.* likelihood_weight=0"),
         ({"max_context_tokens": 5, "max_mask_ratio": 0}, "max_context_tokens=5.* max_mask_ratio=0"),
         ({"max_pmi": 2, "variant": "fast"}, "max_pmi=2.* has no effect with likelihood_weight=0"),
+        ({"contradiction_penalty": 0.3, **NO_MODEL}, "contradiction_penalty=0.3 .* with entailment_model=None"),
+        ({"premise_words": 50, **NO_MODEL}, "premise_words=50 .* with entailment_model=None"),
         (
-            {"contradiction_penalty": 0.3, "variant": "fast", "entailment_model": None},
-            "contradiction_penalty=0.3 has no effect with entailment_model=None",
-        ),
-        (
-            {"premise_words": 50, "variant": "fast", "entailment_model": None},
-            "premise_words=50 has no effect with entailment_model=None",
-        ),
-        (
-            {"max_sentences": 2, "variant": "plus", "support_weight": 0, "contradiction_penalty": 0},
-            "max_sentences=2 has no effect with support_weight=0.* and contradiction_penalty=0",
+            {"max_sentences": 2, **NO_VERDICTS},
+            "max_sentences=2 .* with support_weight=0.* and contradiction_penalty=0",
         ),
     ],
 )

@@ -21,9 +21,8 @@ def score(tiny_mini):
 
     def score_all(*candidates, references=REFERENCE, contexts=CONTEXT, **settings):
         scorer = MarsScorer(**{"variant": "plus", "store": False, **tiny_mini, **settings})
-        others = (
-            texts if isinstance(texts, list) else [texts] * len(candidates) for texts in (references, contexts)
-        )
+        count = len(candidates)
+        others = (texts if isinstance(texts, list) else [texts] * count for texts in (references, contexts))
         return scorer.score(list(candidates), *others)
 
     return score_all
