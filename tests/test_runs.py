@@ -320,7 +320,7 @@ def test_closed_standard_streams(tmp_path, case):
     closed, arguments = case[: case.rindex("&-") + 2], case[case.rindex("&-") + 2 :].split()
     argv = [str({"FILE": path, "OUT": out}.get(argument, argument)) for argument in arguments]
     code, error = CLOSED[case]
-    command = ["sh", "-c", f'"$@" {closed}', "sh", *MARS, "score", *argv, "--variant", "fast"]
+    command = ["sh", "-c", f'"$@" {closed}', "sh", *MARS, "score", *argv, "--variant=fast", "--quiet"]
     process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == code
     assert process.stderr == (f"mars: error: {error}\n" if error else "")
