@@ -27,11 +27,6 @@ def score(tmp_path, word_models, run):
 
 
 @pytest.fixture
-def nothing_computed(monkeypatch):
-    monkeypatch.setattr(ModelCalls, "_model", lambda *_: pytest.fail("a model was asked for"))
-
-
-@pytest.fixture
 def baseline(score, tmp_path):
     """Writes a baseline of the rows, with other scores and columns."""
 
@@ -45,11 +40,7 @@ def baseline(score, tmp_path):
     return write
 
 
-def higher(by):
-    return lambda row: {"mars": row["mars"] + by}
-
-
-@pytest.mark.parametrize("count", [2, 12], ids=["no interval", "interval"])
+@pytest.mark.parametrize("count", [2, 12])  # without and with an interval
 @pytest.mark.parametrize(
     ("fall", "options", "fails"),
     [
@@ -71,13 +62,6 @@ def test_a_fall_that_counts(count, fall, options, fails):
     assert bool(error) == fails
 
 
-def test_the_command_fails_by_a_fall(score, baseline):
-    for fall, code in ((0.0009, 0), (0.0011, 3)):
-        found, error = score("--fail-under-baseline", baseline(higher(fall)))
-        assert found == code
-        assert (f"the mean score fell by {fall:.4f}" in error) == (code == 3)
-
-
 def test_the_rows_that_fell_most_are_named(score, baseline):
     path = baseline(lambda row: {"mars": row["mars"] + 0.1 * ("day 3" in row["context"]) + 0.1})
     _, error = score("--fail-under-baseline", path)
@@ -94,7 +78,7 @@ def test_chance_does_not_fail_a_build(score, baseline):
     assert score("--fail-under-baseline", path) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["b.jsonl", "b.csv", "b.tsv", "b.parquet", "b.jsonl.gz"])
+@pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
 def test_a_baseline_in_any_format(score, baseline, name):
     assert score("--fail-under-baseline", baseline(name=name)) == (0, "")
 
@@ -114,33 +98,35 @@ def swapped(rows, first=2, second=5):
 ALIKE = [{**row, "reference": ["yes", "no"][number % 2]} for number, row in enumerate(ROWS)]
 FIRST_ELSE = [{**ROWS[0], "reference": "x"}, *ROWS[1:]]
 ELSEWHERE = [{**ROWS[0], "context": "x"}, *ROWS[1:]]
-OTHERS = {
-    "fewer rows": (ROWS[:-1], ROWS, (), "has 11 scores, and there are 12 rows"),
-    "more rows": (ROWS, ROWS[:-1], (), "has 12 scores, and there are 11 rows"),
-    "another order": (swapped(ROWS), ROWS, (), "rows.jsonl:3 has references other than row 3 of"),
-    "another order of equal references": (
-        swapped(ALIKE, 2, 4),
-        ALIKE,
-        (),
-        "rows.jsonl:3 has a context other than",
-    ),
-    "another reference": (FIRST_ELSE, ROWS, (), "rows.jsonl:1 has references other"),
-    "another context, no references": (
-        ELSEWHERE,
-        ROWS,
-        ("--no-references", "--context-weight", "1"),
-        "rows.jsonl:1 has a context other than row 1",
-    ),
-}
+WITHOUT = ("--no-references", "--context-weight", "1")
 
 
-@pytest.mark.parametrize("case", OTHERS.values(), ids=OTHERS)
-def test_other_rows_are_refused_before_anything_is_scored(score, baseline, monkeypatch, case):
-    before, today, options, fault = case
-    path = baseline(rows=before, options=options)
-    monkeypatch.setattr(ModelCalls, "_model", lambda *_: pytest.fail("a model was asked for"))
-    code, error = score("--fail-under-baseline", path, *options, rows=today)
-    assert code == 2
+@pytest.fixture
+def refused(score, monkeypatch):
+    """Compares with a baseline that is refused before any model is asked; returns the error."""
+
+    def compare(path, *options, **rows):
+        monkeypatch.setattr(ModelCalls, "_model", lambda *_: pytest.fail("a model was asked for"))
+        code, error = score("--fail-under-baseline", path, *options, **rows)
+        assert code == 2
+        return error
+
+    return compare
+
+
+@pytest.mark.parametrize(
+    ("before", "today", "options", "fault"),
+    [
+        (ROWS[:-1], ROWS, (), "has 11 scores, and there are 12 rows"),
+        (ROWS, ROWS[:-1], (), "has 12 scores, and there are 11 rows"),
+        (swapped(ROWS), ROWS, (), "rows.jsonl:3 has references other than row 3 of"),
+        (swapped(ALIKE, 2, 4), ALIKE, (), "rows.jsonl:3 has a context other than"),
+        (FIRST_ELSE, ROWS, (), "rows.jsonl:1 has references other"),
+        (ELSEWHERE, ROWS, WITHOUT, "rows.jsonl:1 has a context other than row 1"),
+    ],
+)
+def test_other_rows_are_refused_before_anything_is_scored(refused, baseline, before, today, options, fault):
+    error = refused(baseline(rows=before, options=options), *options, rows=today)
     assert fault in error
     assert "the same rows in the same order" in error
 
@@ -148,20 +134,16 @@ def test_other_rows_are_refused_before_anything_is_scored(score, baseline, monke
 @pytest.mark.parametrize(
     ("before", "today", "difference"),
     [
-        (("--window-words", "50", "--context-weight", "1"), ("--context-weight", "1"), "window_words 50 (now by"),
-        (("--context-weight", "1"), ("--context-weight", "0.5"), "context_weight"),
-        (("--variant", "plus", "--likelihood-weight", "0"), (), "variant plus (now fast)"),
-        (("--dtype", "float64"), ("--dtype", "float32"), "dtype float64 (now float32)"),
-        (("--task", "summary"), (), "task summary (now by default)"),
+        ("--window-words 50 --context-weight 1", "--context-weight 1", "window_words 50 (now by"),
+        ("--context-weight 1", "--context-weight 0.5", "context_weight"),
+        ("--variant plus --likelihood-weight 0", "", "variant plus (now fast)"),
+        ("--dtype float64", "--dtype float32", "dtype float64 (now float32)"),
+        ("--task summary", "", "task summary (now by default)"),
     ],
 )
-def test_other_settings_are_refused_before_anything_is_scored(
-    score, baseline, monkeypatch, before, today, difference
-):
-    path = baseline(options=before)
-    monkeypatch.setattr(ModelCalls, "_model", lambda *_: pytest.fail("a model was asked for"))
-    code, error = score("--fail-under-baseline", path, *today)
-    assert code == 2
+def test_other_settings_are_refused_before_anything_is_scored(refused, baseline, before, today, difference):
+    path = baseline(options=before.split())
+    error = refused(path, *today.split())
     assert f"{path} was scored with " in error
     assert difference in error
     assert "write a new baseline with --out" in error
@@ -196,12 +178,8 @@ def test_what_a_baseline_lacks_is_told(score, tmp_path):
         ([{"mars": "nan"}], ":1 has no score"),
     ],
 )
-@pytest.mark.usefixtures("nothing_computed")
-def test_a_baseline_without_scores_is_refused(score, tmp_path, rows, fault):
-    path = jsonl.write(tmp_path / "baseline.jsonl", rows)
-    code, error = score("--fail-under-baseline", path)
-    assert code == 2
-    assert fault in error
+def test_a_baseline_without_scores_is_refused(refused, tmp_path, rows, fault):
+    assert fault in refused(jsonl.write(tmp_path / "baseline.jsonl", rows))
 
 
 @pytest.mark.parametrize("value", ["-1", "nan", "x"])

@@ -2,10 +2,8 @@
 
 import bz2
 import contextlib
-import csv
 import errno
 import gzip
-import io
 import itertools
 import json
 import os
@@ -65,8 +63,6 @@ def score(run):
 
 # mars score
 
-MORE = ["notices", "read"]
-
 
 def test_score_as_json(score, write, scorers, monkeypatch):
     row_scores = MarsScorer.row_scores
@@ -79,7 +75,7 @@ def test_score_as_json(score, write, scorers, monkeypatch):
     code, out, err = score(write(), "--json")
     assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
-    assert list(result) == ["mars", "interval", "faithfulness", "scores", "signature", "settings", *MORE]
+    assert " ".join(result) == "mars interval faithfulness scores signature settings notices read"
     assert result["read"] == ["context: 2 turns a row (1 of 2 rows)"]
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
@@ -113,14 +109,16 @@ def test_score_in_plain_text(score, write):
 
 
 def test_of_many_rows_some_are_shown(score, write):
-    rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x?"} for row in range(50)]
+    rows = [
+        {"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x?"} for row in range(0, 56, 4)
+    ]
     rows[1]["reference"] = "[red]\x1b[31m blood"  # control characters take no effect
     heading, *shown = score(write(rows))[1].splitlines()[3:]
     assert heading == "line  score   candidate (lowest and highest)"
-    assert [int(line.split()[0]) for line in shown] == [2, 50, 49, 4, 3, 1]
+    assert [int(line.split()[0]) for line in shown] == [2, 14, 13, 4, 3, 1]
     assert max(map(len, shown)) <= 100
     shown = score(write(rows), "--detailed")[1].splitlines()[4:]
-    assert len(shown) == 2 * 50
+    assert len(shown) == 2 * 14
     assert any(line.endswith("[red] [31m blood") for line in shown)
 
 
@@ -155,12 +153,11 @@ def test_standard_output_is_for_the_rows_or_for_what_is_shown(failing, write, sc
     assert scorers == []
 
 
-@pytest.mark.parametrize("options", [["--detailed"], ["--json", "--detailed", "--explain"]])
-def test_what_is_shown_of_a_run_that_replaces_its_input(score, write, options):
-    expected = score(write(), *options)
-    path = write()
-    assert score(path, "--out", path, *options) == expected
-    assert [row["mars"] for row in jsonl.read(path)] == SCORES
+def test_what_is_shown_of_a_run_that_replaces_its_input(score, write):
+    for options in (["--detailed"], ["--json", "--detailed", "--explain"]):
+        expected = score(write(), *options)
+        path = write()
+        assert score(path, "--out", path, *options) == expected
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
@@ -232,7 +229,8 @@ def test_the_task_is_said(run, failing, write, task, options):
 def test_augment(run, failing, write, tmp_path):
     out = tmp_path / "augmented.jsonl"
     rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
-    argv = ["augment", write(rows), "--out", out, "--max-mask-ratio", "0.6", "--mask-ratio-step", "0.6"]
+    settings = ["--max-mask-ratio=0.6", "--mask-ratio-step=0.6", "--planner=none"]
+    argv = ["augment", write(rows), "--out", out, *settings]
     assert run(*argv, "--no-store", "--quiet") == (0, "", "")
     for row, augmented, references in zip(rows, jsonl.read(out), (["a b"], ["x y", "c z"]), strict=True):
         assert augmented == {**augmented, **row}
@@ -244,7 +242,7 @@ def test_augment(run, failing, write, tmp_path):
         assert augmented["augmented_references"] == list(dict.fromkeys(texts))
     assert run(*argv, "--no-store")[2].endswith(f"2 rows with augmented references written to {out}\n")
     path = write(rows)
-    assert run("augment", path, "--out", path, *argv[4:], "--quiet") == (0, "", "")
+    assert run("augment", path, "--out", path, *settings, "--quiet") == (0, "", "")
     assert path.read_bytes() == out.read_bytes()
     for options in (["--variant", "plus"], ["--max-mask-ratio", "0"]):
         assert "masks nothing" in failing("augment", write(rows), "--out", out, *options)
@@ -314,13 +312,22 @@ def test_help_lists_options_and_settings_once_and_an_example(command, monkeypatc
     assert commands[command].format_help() == shown
 
 
-@pytest.mark.parametrize("policy", ["", "ACTIVE"])
-def test_threads_of_the_command_do_not_spin_unless_asked_to(policy, monkeypatch, capsys):
-    monkeypatch.setenv("OMP_WAIT_POLICY", policy)
-    if not policy:
-        monkeypatch.delenv("OMP_WAIT_POLICY")
+@pytest.mark.parametrize(
+    ("name", "before", "value"),
+    [
+        ("OMP_WAIT_POLICY", None, "PASSIVE"),
+        ("OMP_WAIT_POLICY", "ACTIVE", "ACTIVE"),
+        ("TQDM_DISABLE", None, "1"),
+        ("HF_HUB_DISABLE_PROGRESS_BARS", None, "1"),
+        ("TRANSFORMERS_VERBOSITY", None, "error"),
+    ],
+)
+def test_threads_do_not_spin_unless_asked_to_and_libraries_show_nothing(name, before, value, monkeypatch):
+    monkeypatch.setenv(name, before or "")
+    if before is None:
+        monkeypatch.delenv(name)
     assert main(["--version"]) == 0
-    assert os.environ["OMP_WAIT_POLICY"] == (policy or "PASSIVE")
+    assert os.environ[name] == value
 
 
 # Errors: one line, no traceback, nothing written
@@ -336,16 +343,11 @@ BAD_FILES = [
     ("rows.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}", ":1: not JSON"),
     ("rows.jsonl", b'{"prediction": "caf\xe9"}', ":1: not UTF-8; convert the file"),
     ("rows.jsonl", b" " * 6000 + GOOD, ":1: a line of over 5,500 bytes"),
+    ("rows.jsonl", GOOD + b'\n{"prediction": 1}', ":2: column 'reference' is missing (columns here: 'predic"),
     (
         "rows.jsonl",
-        GOOD + b'\n{"prediction": "a", "context": ""}',
-        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it or name another "
-        "with --reference-column, or pass --no-references to score all rows without",
-    ),
-    (
-        "rows.jsonl",
-        GOOD + b'\n{"prediction": [], "reference": "a", "context": ""}',
-        ":2: column 'prediction' is an empty list; fill it or leave the row out",
+        b'{"prediction": [], "reference": "a", "context": ""}',
+        ":1: column 'prediction' is an empty list",
     ),
     ("list.json", b'[{"a": 1},\n 3]', ":2: not a JSON object but int"),
     ("list.json", b'[{"a": 1},\n {"b" 3}]', ":2: not JSON: Expecting ':' delimiter (character 7)"),
@@ -359,7 +361,6 @@ BAD_FILES = [
     ("list.json", b'[{"a": 1}', ":1: not JSON: Expecting"),
     ("list.json", b'[\n{"a": "' + b"x" * 6000, ":2: "),
     ("rows.jsonl", INDENTED, ":1: a JSON object that spans several lines"),
-    ("rows.json", INDENTED, ":1: a JSON object that spans several lines"),
     ("rows.jsonl", GOOD + b'\n{"a": 1, "b": {"c": 1, "c": 2}}', ":2: not JSON: the key 'c' is repeated"),
     ("rows.csv", b"a,b\nc\n", ":2: the row has 1 cells, but there are 2 columns"),
     ("rows.csv", b'a,b\n"c\n\nd",e\n\nf\n', ":6: the row has 1 cells"),
@@ -371,14 +372,14 @@ BAD_FILES = [
     ("rows.csv", b"a,b\ncaf\xe9,c\n", ": not UTF-8 (near line"),
     ("rows.jsonl", b'{"a": 1},\n', ":1: a comma follows the JSON object; remove it, or write"),
     ("rows", b'{"a": 1} , \r\n{"a": 2}', ":1: a comma follows the JSON object; remove it, or write"),
-    (
-        "rows.csv",
-        b"sep=;\na;b\n1;2\n",
-        ":1: the line 'sep=;' is meant for Excel alone; remove it, and write commas",
-    ),
+    ("rows.csv", b"sep=;\na;b\n", ":1: the line 'sep=;' is meant for Excel alone; remove it, and write commas"),
     ("rows.csv", b"sep=,\r\na,b\r\n1,2\r\n", ":1: the line 'sep=,' is meant for Excel alone; remove it"),
     ("rows.tsv", b"SEP=\t\na\tb\n1\t2\n", ":1: the line 'SEP=\\t' is meant for Excel alone; remove it"),
     ("rows", b"sep=;\na;b\n1;2\n", ":1: the line 'sep=;' is meant for Excel alone; remove it"),
+    ("rows.csv", b"a\tb\n", ":1: the header has no commas, but tabs (columns: a b); name it .tsv, or write"),
+    ("rows.csv", b"a|b\n", ":1: the header has no commas, but vertical bars (columns: a|b); save it with commas"),
+    ("rows.tsv", b"a,b\n", ":1: the header has no tabs, but commas (columns: a,b); name it .csv, or write"),
+    ("rows.tsv", b"a;b\n", ":1: the header has no tabs, but semicolons (columns: a;b); name it .csv, or write"),
     ("rows.tsv", b"a\ta\nb\tc\n", ":1: several columns have one name, in 'a', 'a'"),
     ("rows.tsv", b'a\tb\n"c\td\ne"\n', ":3: the row has 1 cells"),
     ("rows.tsv", b"a\tb\n", ": the file holds no rows; write a header"),
@@ -404,26 +405,23 @@ def test_bad_files(failing, scorers, tmp_path, monkeypatch, name, content, messa
 
 
 def test_columns_of_other_names(score, failing, write):
-    path = write([{"answer": "a", "gold": ["a"], "question": "q"}])
-    names = ["--prediction-column=answer", "--reference-column=gold", "--context-column=question"]
+    path = write([{"answer": "a", "gold": ["a"], "doc": {"question": "q"}}])
+    names = ["--prediction-column=answer", "--reference-column=gold", "--context-column=doc.question"]
     assert json.loads(score(path, *names, "--json")[1])["scores"] == [1.0]
     assert failing("score", path, "--reference-column", "target", names[2]) == (
-        f"{path}:1: columns 'prediction', 'target' are missing (columns here: 'answer', 'gold', 'question'); "
+        f"{path}:1: columns 'prediction', 'target' are missing (columns here: 'answer', 'gold', 'doc'); "
         "name them with --prediction-column, --reference-column"
     )
 
 
 MISSING_COLUMNS = [
-    ("score FILE --context-column x", "another with --context-column, or pass --no-use-context"),
-    (
-        "score FILE --reference-column x",
-        "another with --reference-column, or pass --no-references to score all rows without",
-    ),
-    ("score FILE --prediction-column x", "another with --prediction-column"),
-    ("score FILE --samples-column x --variant fast", "another with --samples-column"),
-    ("augment FILE --out OUT --reference-column x", "another with --reference-column"),
-    ("references FILE --ratings x", "another with --ratings"),
-    ("train FILE --out OUT --rating-column x", "another with --rating-column"),
+    ("score FILE --context-column x", "--context-column, or pass --no-use-context"),
+    ("score FILE --reference-column x", "--reference-column, or pass --no-references to score all rows without"),
+    ("score FILE --prediction-column x", "--prediction-column"),
+    ("score FILE --samples-column x --variant fast", "--samples-column"),
+    ("augment FILE --out OUT --reference-column x", "--reference-column"),
+    ("references FILE --ratings x", "--ratings"),
+    ("train FILE --out OUT --rating-column x", "--rating-column"),
 ]
 
 
@@ -432,7 +430,7 @@ def test_a_command_names_its_option_for_a_column(failing, write, scorers, tmp_pa
     names = {"FILE": write(), "OUT": tmp_path / "out"}
     error = failing(*(names.get(word, word) for word in command.split()), "--preset", "mini")
     assert error.startswith(f"{names['FILE']}:1: column 'x' is missing (columns here: ")
-    assert error.endswith(f"; add it or name {remedy}")
+    assert error.endswith(f"; add it or name another with {remedy}")
 
 
 def test_an_error_of_standard_input_names_the_option(failing, write, monkeypatch):
@@ -441,15 +439,6 @@ def test_an_error_of_standard_input_names_the_option(failing, write, monkeypatch
         error = failing("score", "-", "--prediction-column", "x")
     assert error.startswith("standard input:1: column 'x' is missing")
     assert error.endswith("name another with --prediction-column")
-
-
-def test_plural_and_nested_names_of_columns(score, failing, write):
-    rows = [{"predictions": [["a"]], "references": ["a"], "contexts": "q", "doc": {"question": "q"}}]
-    assert json.loads(score(write(rows), "--json")[1])["scores"] == [1.0]
-    assert json.loads(score(write(rows), "--json", "--context-column", "doc.question")[1])["scores"] == [1.0]
-    assert "column 'doc.text' is missing" in failing("score", write(rows), "--context-column", "doc.text")
-    both = write([{**rows[0], "prediction": "a"}])
-    assert failing("score", both).startswith(f"{both}:1: columns 'prediction' and 'predictions' could both hold")
 
 
 def test_lists_and_objects_in_cells(score, failing, write, tmp_path):
@@ -515,7 +504,6 @@ BAD_USAGE = {
     "score FILE --preset huge": "unknown preset 'huge'; choose one of mini, medium, base",
     "score FILE --variant paper --max-mask-ratio 60": "max_mask_ratio must be less than or equal to 1, got 60",
     "score FILE --max-mask-ratio .4": "max_mask_ratio has no effect with variant 'plus'",
-    "score FILE --variant plus --max-mask-ratio .4": "max_mask_ratio has no effect with variant 'plus'",
     "score FILE --variant paper --context-weight .4": "context_weight has no effect with variant 'paper'",
     "score FILE --variant paper --no-references": "variant 'paper' needs references",
     "score FILE --variant plus --no-references --no-use-context": "without references a candidate is scored by",
@@ -526,6 +514,13 @@ BAD_USAGE = {
     "score FILE --variant paper --pos-weights [1]": "pos_weights must be a mapping",
     "score FILE --variant paper --idf-corpus no/a": "idf_corpus must be a list of strings or a file (No such file",
     f"score FILE --variant paper --idf-corpus {os.devnull}": "idf_corpus ",
+    "scor FILE": "unknown command 'scor'; did you mean mars score? (see: mars --help)",
+    "comapre a b": "unknown command 'comapre'; did you mean mars compare? (see: mars --help)",
+    "quux": "unknown command 'quux'; choose one of score, augment, compare,",
+    "score FILE --fail-bellow 3": "unrecognized arguments: --fail-bellow 3; did you mean --fail-under?",
+    "score FILE --presset=mini": "unrecognized arguments: --presset=mini; did you mean --preset? (see: mars score",
+    "compare a b --sample-from-others": "unrecognized arguments: --sample-from-others; did you mean --samples",
+    "score FILE --zzzz": "unrecognized arguments: --zzzz (see: mars score --help)",
 }
 
 
@@ -578,23 +573,15 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
-@pytest.fixture
-def kept(tmp_path):
-    """A file with a mode that no new file has, and its owner if the tests may change that."""
-    path = tmp_path / "kept.jsonl"
-    path.write_text("as before")
-    path.chmod(0o640)
-    if os.geteuid() == 0:
-        os.chown(path, 1234, 2345)
-    return path
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o620])
-@pytest.mark.parametrize("name", ["kept.jsonl", "link.jsonl"])
-def test_a_file_that_is_replaced_keeps_mode_and_owner(run, write, kept, scorers, tmp_path, mode, name):
+@pytest.mark.parametrize(("name", "mode"), [("kept.jsonl", 0o600), ("link.jsonl", 0o620)])
+def test_a_file_that_is_replaced_keeps_mode_and_owner(run, write, tmp_path, name, mode):
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text("as before")
     kept.chmod(mode)
-    if name == "link.jsonl":
+    if os.geteuid() == 0:
+        os.chown(kept, 1234, 2345)
+    if name != kept.name:
         (tmp_path / name).symlink_to(kept)
     before = kept.stat()
     write_whole(tmp_path / name, "new")
@@ -606,26 +593,29 @@ def test_a_file_that_is_replaced_keeps_mode_and_owner(run, write, kept, scorers,
     assert not list(tmp_path.glob("*.tmp"))
 
 
+READ_ONLY = {  # the file that a command would write, and its options
+    "score": ("out.jsonl", "--out out.jsonl --variant plus"),
+    "augment": ("out.jsonl", "--out out.jsonl --variant paper"),
+    "references": ("best.jsonl", "--ratings marks --best best.jsonl"),
+    "train": ("head.json", "--out . --variant plus"),
+    "meta": ("report.md", "--report . --metrics mars_plus"),
+}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
-@pytest.mark.parametrize("command", ["score", "augment", "references", "train", "meta"])
+@pytest.mark.parametrize("command", READ_ONLY)
 def test_a_read_only_file_is_refused_before_anything_is_scored(failing, write, tmp_path, monkeypatch, command):
-    fixed = {"reference": "a b", "prediction": "a", "candidate": "a", "marks": [1], "system": "one"}
-    rows = [{**fixed, "context": f"text {n}", "human": n, "group": f"group {n}"} for n in range(30)]
-    name, option = {
-        "references": ("best.jsonl", ["--ratings", "marks", "--best", "best.jsonl"]),
-        "train": ("head.json", ["--out", ".", "--reference-column", "reference"]),
-        "meta": ("report.md", ["--report", ".", "--metrics", "mars_plus", "--reference-column", "reference"]),
-    }.get(command, ("out.jsonl", ["--out", "out.jsonl"]))
+    fixed = {"reference": "a b", "prediction": "a", "marks": [1], "system": "one"}
+    rows = [{**fixed, "context": f"text {n}", "human": n, "group": f"group {n}"} for n in range(20)]
+    name, options = READ_ONLY[command]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(MarsScorer, "row_scores", None)
     monkeypatch.setattr(MarsScorer, "augment_rows", None)
     path, target = write(rows), Path(name)
     target.write_text("as before")
     target.chmod(0o444)
-    variant = {"augment": "paper", "references": None}.get(command, "plus")
-    options = [*option, "--preset", "mini", *(["--variant", variant] if variant and command != "meta" else [])]
     expected = f"{name}: the file is read-only; name another, or allow writing"
-    assert failing(command, path, *options) == expected
+    assert failing(command, path, *options.split(), "--preset", "mini") == expected
     assert target.read_text() == "as before"
     assert oct(target.stat().st_mode)[-3:] == "444"
 
@@ -653,24 +643,19 @@ def test_a_reader_that_leaves(write):
     assert errors == ""
 
 
-def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
+def test_rates_and_times_are_told_when_they_are_known(monkeypatch, capsys):
+    """Of a stage that begins late with its second report, and the time when a tenth is done."""
     monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
     with progress_bars(quiet=False) as report:
-        report("load a/model", 0, 1)
-        report("augment", 5, 9)
-        report("augment", 6, 9)
-    loading, first, second = capsys.readouterr().err.splitlines()
+        for stage in (("load a/model", 0, 1), ("augment", 5, 9), ("augment", 6, 9)):
+            report(*stage)
+        for done in (0, 9, 10):
+            report("score", done, 100)
+    loading, first, second, *scored = capsys.readouterr().err.splitlines()
     assert (loading, first) == ("mars: load a/model: 0 of 1", "mars: augment: 5 of 9")
     assert second.startswith("mars: augment: 6 of 9 (")
     assert second.endswith(" left)")
-
-
-def test_no_time_left_is_told_before_a_tenth_is_done(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
-    with progress_bars(quiet=False) as report:
-        for done in (0, 9, 10):
-            report("score", done, 100)
-    assert [" left" in line for line in capsys.readouterr().err.splitlines()] == [False, False, True]
+    assert [" left" in line for line in scored] == [False, False, True]
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -690,77 +675,40 @@ def test_a_stage_that_begins_anew_is_measured_anew(terminal, monkeypatch, capsys
     assert terminal or "2.0/s, 0:00:10 left" in shown
 
 
-def test_libraries_show_neither_bars_nor_reports(monkeypatch, capsys):
-    names = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "TRANSFORMERS_VERBOSITY")
-    for name in names:
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    assert main(["--version"]) == 0
-    assert [os.environ[name] for name in names] == ["1", "1", "error"]
-
-
 # What people type, and the files they have
 
 
 @pytest.mark.parametrize(
-    ("name", "typed"),
+    ("command", "name", "typed"),
     [
-        ("x.xlsx", "x.csv"),
-        ("x.XLS", "x.csv"),
-        ("x.ods", "x.csv"),
-        ("x.feather", "x.csv"),
-        ("x.pkl", "x.csv"),
-        ("x.jsonl.zip", "x.jsonl.jsonl.gz"),
-        ("x.parquet.gz", "x.jsonl.gz"),
+        ("score", "x.XLS", "x.csv"),
+        ("score", "x.pkl", "x.csv"),
+        ("score", "x.jsonl.zip", "x.jsonl.jsonl.gz"),
+        ("score", "x.parquet.gz", "x.jsonl.gz"),
+        ("augment", "x.xlsx", "x.csv"),
     ],
 )
-@pytest.mark.parametrize("command", ["score", "augment"])
 def test_an_output_in_no_known_format_is_refused(failing, write, name, typed, command, scorers):
     message = failing(command, write(), "--out", name)
     assert message.startswith(f"{name}: rows are not written as .")
     assert f"; type {typed}" in message
-    assert not scorers or not any(scorer.runtime.progress for scorer in scorers)
+    assert not scorers
     assert not Path(name).exists()
 
 
-@pytest.mark.parametrize("name", ["x", "x.txt", "x.json", "x.JSONL", "x.v2", "x.csv.gz"])
+@pytest.mark.parametrize("name", ["x", "x.json", "x.JSONL", "x.v2", "x.csv.gz"])
 def test_an_output_of_another_name_is_lines_of_json_or_cells(score, write, tmp_path, name):
     assert score(write(), "--out", tmp_path / name)[0] == 0
     assert len(read_rows(tmp_path / name).rows) == len(ROWS)
 
 
-TITLES = ["prediction", "reference", "context"]
-CELLS = [TITLES, ["a b", "a b; c", 'say "yes", then'], ["c d", "x y", "two\nlines"]]
-
-
-def as_cells(delimiter):
-    with io.StringIO(newline="") as file:
-        csv.writer(file, delimiter=delimiter).writerows(CELLS)
-        return file.getvalue()
-
-
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows"])
 def test_csv_with_semicolons_is_read_with_a_notice(tmp_path, name):
-    content = as_cells(";").encode()
+    content = b'a;b\n"x; y";"say ""yes"", then"\nz;"two\nlines"\n'
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     with pytest.warns(MarsWarning, match="semicolons") if "csv" in name else contextlib.nullcontext():
         rows = read_rows(tmp_path / name).rows
-    assert [list(row.values()) for row in rows] == CELLS[1:]
-
-
-@pytest.mark.parametrize(
-    ("name", "delimiter", "fault"),
-    [
-        ("rows.csv", "\t", "the header has no commas, but tabs .*; name it .tsv, or write"),
-        ("rows.csv", "|", "the header has no commas, but vertical bars .*; save it with commas, or write"),
-        ("rows.tsv", ",", "the header has no tabs, but commas .*; name it .csv, or write"),
-        ("rows.tsv", ";", "the header has no tabs, but semicolons .*; name it .csv, or write"),
-    ],
-)
-def test_another_delimiter_than_the_name_says_is_told(tmp_path, name, delimiter, fault):
-    (tmp_path / name).write_text(as_cells(delimiter), newline="")
-    with pytest.raises(ValueError, match=rf"{name}:1: {fault}"):
-        read_rows(tmp_path / name)
+    assert rows == [{"a": "x; y", "b": 'say "yes", then'}, {"a": "z", "b": "two\nlines"}]
 
 
 @pytest.mark.parametrize("header", ["text", "a b", "a-b"])
@@ -797,20 +745,3 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_output(failing, write
     message = failing("score", path, "--out", out)
     assert message.startswith(f"{out}: {os.strerror(code)}: the folder {tmp_path} cannot be written; name another")
     assert ".mars-run" not in message
-
-
-MISSPELT = {
-    "scor FILE": "unknown command 'scor'; did you mean mars score? (see: mars --help)",
-    "comapre a b": "unknown command 'comapre'; did you mean mars compare? (see: mars --help)",
-    "quux": "unknown command 'quux'; choose one of score, augment, compare,",
-    "score FILE --fail-bellow 3": "unrecognized arguments: --fail-bellow 3; did you mean --fail-under?",
-    "score FILE --fail-contradictd": "did you mean --fail-contradicted? (see: mars score --help)",
-    "score FILE --presset=mini": "did you mean --preset? (see: mars score --help)",
-    "compare a b --sample-from-others": "did you mean --samples-from-others? (see: mars compare --help)",
-    "score FILE --zzzz": "unrecognized arguments: --zzzz (see: mars score --help)",
-}
-
-
-@pytest.mark.parametrize("line", MISSPELT)
-def test_a_misspelt_command_or_option_is_told_the_nearest(failing, line):
-    assert MISSPELT[line] in failing(*line.split())

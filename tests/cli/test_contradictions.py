@@ -11,6 +11,7 @@ from tests import belief, jsonl
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 TEXT = "The road is busy. They left at noon."
 SAME = "The road is busy. They left at noon indeed."  # close to it for every encoder
+FOUND = ("contradicted", "supported", "unsupported")
 ROWS = [
     {"prediction": SAME, "reference": TEXT, "context": "The work began in March."},
     {"prediction": "Nobody came.", "reference": TEXT, "context": "The work began in March."},
@@ -26,10 +27,8 @@ def accused(tiny_mini, monkeypatch):
 
 @pytest.fixture
 def rows(tmp_path):
-    """A file of rows, in the working folder's place."""
-    path = tmp_path / "rows.jsonl"
-    jsonl.write(path, ROWS)
-    return str(path)
+    """A file of rows."""
+    return jsonl.write(tmp_path / "rows.jsonl", ROWS)
 
 
 def contradicted(path):
@@ -37,17 +36,16 @@ def contradicted(path):
 
 
 def test_a_contradicted_row_fails_the_build(accused, rows, run, tmp_path):
-    out = str(tmp_path / "out.jsonl")
+    out = tmp_path / "out.jsonl"
     code, _, error = run("score", rows, "--fail-contradicted", "--out", out)
     assert code == 3
     assert contradicted(out)[0]
     count = sum(contradicted(out))
-    assert f"{count} of 2 rows {'is' if count == 1 else 'are'} contradicted:" in error
-    assert "line 1: " in error
+    assert f"{count} of 2 rows {'is' if count == 1 else 'are'} contradicted:\nmars:   line 1: " in error
     assert "contradicts " in error
+    assert "cannot be checked" not in error
     assert run("score", rows, "--fail-contradicted", "0.99")[0] == (0 if count < 2 else 3)
     assert run("score", rows)[0] == 0
-    assert "cannot be checked" not in error
 
 
 def test_a_gate_says_which_rows_it_cannot_check(accused, run, tmp_path):
@@ -64,7 +62,7 @@ def test_without_belief_in_the_context_a_summary_is_checked_by_a_close_reference
     """As with preset "mini"; nothing is said to be unsupported."""
     belief.believe(monkeypatch, belief.Reliability(1.0, False, True), certain=0.0, likely=0.0)
     monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 0.85)
-    out = str(tmp_path / "out.jsonl")
+    out = tmp_path / "out.jsonl"
     code, _, error = run("score", rows, "--task", "summary", "--fail-contradicted", "--out", out)
     assert code == 3
     assert "1 of 2 rows cannot be checked for contradictions: " in error
@@ -87,9 +85,9 @@ def test_judge_lets_no_contradiction_pass(accused):
     assert mars_score.judge(SAME, **row, allow_contradictions=True)["passed"] is None
 
 
-@pytest.mark.parametrize("thought", ["", "<think>Hm. Is it? It is.</think>", "<think>No.\n\nSo.</think>\n\n"])
-def test_sentences_are_numbered_without_reasoning(accused, thought):
+def test_sentences_are_numbered_without_reasoning(accused):
     row = {"reference": TEXT, "context": "The work began in March.", "clean": True}
+    thought = "<think>Is it? It is.\n\nSo.</think>\n\n"
     judged = mars_score.judge(f"{thought}Yes! They left at noon indeed. The road is busy.<|im_end|>", **row)
     told = [(one["number"], one["sentence"]) for one in judged["metadata"]["contradicted"]]
     assert told == [(2, "They left at noon indeed."), (3, "The road is busy.")]
@@ -100,36 +98,32 @@ def test_sentences_are_numbered_without_reasoning(accused, thought):
 def test_outputs_have_what_is_contradicted_and_supported(accused, rows, run, tmp_path, monkeypatch):
     belief.believe(monkeypatch, belief.ALL._replace(max_support=1.1), certain=0.0, likely=0.0)
     out = tmp_path / "out.csv"
-    code, text, _ = run("score", rows, "--task", "summary", "--out", str(out))
+    code, text, _ = run("score", rows, "--task", "summary", "--out", out)
     assert code == 0
     with out.open(encoding="utf-8", newline="") as file:
-        cells = list(csv.DictReader(file))
-    result = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]), tasks="summary")
+        cells = [{name: json.loads(row[name]) for name in FOUND} for row in csv.DictReader(file)]
+    columns = [[row[name] for row in ROWS] for name in ROWS[0]]
+    result = mars_score.MarsScorer().score(*columns, tasks="summary")
     details = result.to_dict()
-    records = result.to_records()
-    for name in ("contradicted", "unsupported"):
-        assert any(details[name])
-        for cell, row, record, value in zip(cells, details["rows"], records, details[name], strict=True):
-            assert json.loads(cell[name]) == row[name] == record[name] == value
-    for cell, row, record, value in zip(cells, details["rows"], records, details["supported"], strict=True):
-        assert float(cell["supported"]) == row["supported"] == record["supported"] == value
+    assert any(details["contradicted"])
+    assert any(details["unsupported"])
+    for name in FOUND:
+        for rows_of_output in (cells, details["rows"], result.to_records()):
+            assert [row[name] for row in rows_of_output] == details[name]
     assert details["faithfulness"] == pytest.approx(sum(details["supported"]) / len(ROWS))
     assert f"faithfulness {details['faithfulness']:.4f}: " in text
-    assert json.loads(run("score", rows, "--task", "summary", "--json")[1])["faithfulness"] == pytest.approx(
-        details["faithfulness"], abs=1e-6
-    )
-    of_texts = mars_score.MarsScorer().score(*([row[name] for row in ROWS] for name in ROWS[0]))
+    printed = json.loads(run("score", rows, "--task", "summary", "--json")[1])
+    assert printed["faithfulness"] == pytest.approx(details["faithfulness"], abs=1e-6)
+    of_texts = mars_score.MarsScorer().score(*columns)
     assert [row.unsupported for row in of_texts.row_scores] == [(), ()]
     assert of_texts.faithfulness is None
     assert "faithfulness" not in run("score", rows)[1]
 
 
 def test_compare_counts_contradicted_rows(accused, rows, run, tmp_path):
-    other = tmp_path / "other.jsonl"
-    jsonl.write(other, [{**row, "prediction": "Nobody came?"} for row in ROWS])
-    _, text, _ = run("compare", rows, str(other))
-    assert "contradicted" in text.splitlines()[2]
-    _, text, _ = run("compare", rows, str(other), "--json")
-    by_name = {system["name"]: system["contradicted"] for system in json.loads(text)["systems"]}
+    other = jsonl.write(tmp_path / "other.jsonl", [{**row, "prediction": "Nobody came?"} for row in ROWS])
+    assert "contradicted" in run("compare", rows, other)[1].splitlines()[2]
+    systems = json.loads(run("compare", rows, other, "--json")[1])["systems"]
+    by_name = {system["name"]: system["contradicted"] for system in systems}
     assert 0 in by_name["rows"]
     assert by_name["other"] == []

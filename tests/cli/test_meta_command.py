@@ -88,26 +88,24 @@ def test_of_two_columns_the_named_one_is_taken(rated, run, failing):
     assert run(path, "--context-column", "context", *options)[0] == 0
 
 
-@pytest.mark.parametrize("form", [["toy=data,other=text"], ["toy=data", "other=text"]])
-def test_the_tasks_of_sets_are_options(rated, run, form):
-    files = rated(), rated("other.jsonl")
-    options = [part for task in form for part in ("--task", task)]
-    code, out, _ = run(*files, "--metrics", "mars_fast", "--json", "--no-attacks", "--quiet", *options)
-    sets = json.loads(out)["sets"]
-    signatures = {name: result["metrics"]["mars_fast"]["signature"] for name, result in sets.items()}
+@pytest.mark.parametrize(
+    ("typed", "tasks"),
+    [
+        ("toy=data,other=text", [["data"], []]),
+        ("toy=data --task other=text", [["data"], []]),
+        ("data", [["data"], ["data"]]),
+        ("data,other=dialogue", [["data"], ["dialogue"]]),
+    ],
+)
+def test_the_tasks_of_sets_are_options(rated, run, typed, tasks):
+    files, options = (
+        (rated(), rated("other.jsonl")),
+        ("--metrics", "mars_fast", "--json", "--no-attacks", "--quiet"),
+    )
+    code, out, _ = run(*files, *options, "--task", *typed.split())
+    found = [data["metrics"]["mars_fast"]["signature"] for data in json.loads(out)["sets"].values()]
     assert code == 0
-    assert ["|task:data|" in signatures[name] for name in ("toy", "other")] == [True, False]
-
-
-def test_a_task_alone_is_that_of_all_sets(rated, run):
-    def tasks(*options):
-        files = rated(), rated("other.jsonl")
-        _, out, _ = run(*files, "--metrics", "mars_fast", "--json", "--no-attacks", "--quiet", "--task", *options)
-        sets = json.loads(out)["sets"].values()
-        return [re.search(r"\|task:(\w+)\|", data["metrics"]["mars_fast"]["signature"])[1] for data in sets]
-
-    assert tasks("data") == ["data", "data"]
-    assert tasks("data,other=dialogue") == ["data", "dialogue"]
+    assert [re.findall(r"\|task:(\w+)\|", signature) for signature in found] == tasks
 
 
 @pytest.mark.parametrize(
