@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -16,13 +17,18 @@ FIRST, SECOND, THIRD = "The <pan> has 25 litres.", "The pan has water.", "Nothin
 LACKING = Verdict(FIRST, None, "", "context", ("25 litres",), absent=("25 litres",))
 DENIED = Verdict(FIRST, None, "It has <2> litres.", "context", ("25 litres",))
 NOTHING = {"contradicted": (), "unsupported": ()}
+NAMED = "<b>\u201cThe &lt;pan&gt; has 25 litres\u201d</b>"
 MARK = '<b class="mars-mark mars-{}">{}</b>'
+
+
+@cache
+def plain(references):
+    return Answerer().answer(Question("A pan.", references, (FIRST, SECOND, THIRD), task="summary"))
 
 
 def answered(found, references=("It has 2 litres.",), near=0.9):
     """An answer whose candidates score less and less, with what is found in each."""
-    question = Question("A pan.", references, (FIRST, SECOND, THIRD), task="summary")
-    answer = Answerer().answer(question)
+    answer = plain(references)
     rows = [
         replace(row, score=1.0 - index, aspects=Aspects(reference=near), **NOTHING | found.get(index, {}))
         for index, row in enumerate(answer.plus.row_scores)
@@ -38,17 +44,14 @@ def answered(found, references=("It has 2 litres.",), near=0.9):
 def test_the_headline_begins_with_what_was_found_in_the_first(near, has):
     text = headline(answered({0: {"unsupported": (LACKING,)}}, near=near))
     mark = MARK.format("unsupported", "Unsupported")
-    named = "<b>\u201cThe &lt;pan&gt; has 25 litres\u201d</b>"
-    assert text.startswith(f"{named} {mark} {has}, but 25 litres is not in the context. MARS plus puts it first")
+    assert text.startswith(f"{NAMED} {mark} {has}, but 25 litres is not in the context. MARS plus puts it first")
     assert text.endswith(". Of those without findings <b>\u201cThe pan has water\u201d</b> is first.")
 
 
 def test_the_headline_escapes_the_premise_and_counts_the_findings():
     text = headline(answered({0: {"contradicted": (DENIED, replace(DENIED, sentence="b", number=2))}}))
-    assert (
-        "but contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres) (and 1 more). MARS plus"
-        in text
-    )
+    told = "contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres)"
+    assert f"but {told} (and 1 more). MARS plus" in text
 
 
 def test_without_references_and_sound_candidates():
@@ -59,12 +62,10 @@ def test_without_references_and_sound_candidates():
 
 def test_a_single_candidate_is_told_what_was_found():
     scored = answered({0: {"unsupported": (LACKING,)}})
-    [first, *_] = scored.plus.row_scores
-    alone = replace(scored, plus=replace(scored.plus, row_scores=(first,)), scores={"MARS plus": [1.0]})
-    mark = MARK.format("unsupported", "Unsupported")
-    named = "<b>\u201cThe &lt;pan&gt; has 25 litres\u201d</b>"
-    assert headline(alone) == (
-        f"{named} {mark}: 25 litres is not in the context. One candidate. Add more to compare them."
+    alone = replace(scored, plus=replace(scored.plus, row_scores=scored.plus.row_scores[:1]))
+    told = f"{NAMED} {MARK.format('unsupported', 'Unsupported')}: 25 litres is not in the context."
+    assert (
+        headline(replace(alone, scores={"MARS plus": [1.0]})) == f"{told} One candidate. Add more to compare them."
     )
 
 
@@ -76,7 +77,7 @@ def test_that_marked_candidates_keep_their_places_is_said_where_there_are_some()
 
 def test_findings_of_other_candidates_leave_the_headline_as_it_is():
     text = headline(answered({1: {"unsupported": (replace(LACKING, sentence=SECOND),)}}))
-    assert text.startswith("MARS plus puts <b>\u201cThe &lt;pan&gt; has 25 litres\u201d</b> first")
+    assert text.startswith(f"MARS plus puts {NAMED} first")
 
 
 @pytest.mark.parametrize(
@@ -86,16 +87,16 @@ def test_findings_of_other_candidates_leave_the_headline_as_it_is():
             "contradicted",
             DENIED,
             "mars-denied",
-            "contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25 litres)",
+            "contradicts the context &quot;It has &lt;2&gt; litres.&quot; (25",
         ),
-        ("unsupported", LACKING, "mars-doubted", "25 litres is not in the context"),
+        ("unsupported", LACKING, "mars-doubted", "25 litres is not in the context</span>"),
     ],
 )
 def test_a_closed_card_tells_what_was_found_with_the_words_marked(label, verdict, kind, said):
     page = ranking_page(answered({1: {}, 0: {label: (verdict,)}}))
     closed, *others = re.findall(r"<summary>(.*?)</summary>", page)
     assert "The &lt;pan&gt; has <mark>25 litres</mark>." in closed
-    assert f'{MARK.format(label, label.capitalize())}<span class="mars-said">{said}</span>' in closed
+    assert f'{MARK.format(label, label.capitalize())}<span class="mars-said">{said}' in closed
     opened = page.partition("</summary>")[2]
     assert opened.index(f"<b>{label}</b>") < opened.index("mars-terms")
     assert page.count(kind) == 1
@@ -113,14 +114,8 @@ def test_a_card_counts_more_findings_than_fit():
     ("texts", "names"),
     [
         (["a b", "c d e f g h"], ["a b", "c d e f g \u2026"]),
-        (
-            ["Put half a litre of water in.", "Put half a litre of milk in."],
-            ["Put half \u2026 water in", "Put half \u2026 milk in"],
-        ),
-        (
-            ["Boil it for 25 minutes or so, then stir it.", "Boil it for 25 minutes or more, then stir it."],
-            ["Boil it \u2026 so, then stir it", "Boil it \u2026 more, then stir it"],
-        ),
+        (["Add half a litre of water.", "Add half a litre of milk."], ["Add half … water", "Add half … milk"]),
+        (["a b c d e so f, g", "a b c d e more f, g"], ["a b … so f, g", "a b … more f, g"]),
         (["a b c d e f", "a b c d e f g"], ["a b \u2026 f", "a b \u2026 f g"]),
         (["a b c d e f 1", "a b c d e f 12"], ["a b \u2026 1", "a b \u2026 12"]),
         (["a", "a"], ["a", "a"]),

@@ -2,11 +2,13 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 import traceback
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import gradio as gr
@@ -70,6 +72,7 @@ def handlers():
     return Handlers(Answerer())
 
 
+@cache
 def answer(*candidates, references=("a b c",), context="c", **settings):
     return Answerer().answer(Question(context, references, candidates, **settings))
 
@@ -82,7 +85,8 @@ def test_each_line_is_a_text():
     assert question == Question(
         " It rained.\nA lot. ", ("One.", "Two."), ("a", "b"), notices=("2 blank lines were left out.",)
     )
-    assert "context is empty" in read_question("\u200b", "r", "c").notices[0]
+    for blank in ("\u200b", {"passages": ["\u200b"], "question": "How?"}):
+        assert "context is empty" in read_question(blank, "r", "c").notices[0]
     assert read_question("a\0b", "\ud83d r", "x") == Question("a\ufffdb", ("\ufffd r",), ("x",))
 
 
@@ -128,11 +132,6 @@ def test_passages_of_an_example_are_written_as_they_are_read():
     assert layout._read([*values, PRESET]) == question
 
 
-def test_without_passages_the_references_count():
-    question = read_question({"passages": ["\u200b"], "question": "How?"}, "r", "x")
-    assert "context is empty" in question.notices[0]
-
-
 @pytest.mark.parametrize(
     ("texts", "settings", "message"),
     [
@@ -143,9 +142,7 @@ def test_without_passages_the_references_count():
         (({"passages": ["p" * 2_500] * 2, "question": "q"}, "r", "x"), {}, "The context has 5,001 characters"),
         (({"passages": [], "question": "q"}, "", "x"), {}, "a context, references, or both"),
         (("", "", "x"), {}, "a context, references, or both"),
-        (("", "", ""), {}, "at least one candidate"),
         (("c", "r", " \n "), {}, "at least one candidate"),
-        ((" ", None, ["x"]), {}, "a context, references, or both"),
         ((3, "r", "x"), {}, "context must be a text"),
         (("c", {"a": 1}, "x"), {}, "references must be a list"),
         (("c", "r", [1]), {}, "candidates must be a list"),
@@ -161,8 +158,6 @@ def test_without_passages_the_references_count():
         (("c", "r", "x"), {"reference_aggregation": "other"}, "A setting cannot be used"),
         (("c", "r", "x"), {"paper": "true"}, "A setting cannot be used"),
         (("c", "r", "x"), {"task": "story"}, f"A setting cannot be used: task must be one of {', '.join(TASKS)}"),
-        (("c", "r", "x"), {"task": ["text"]}, "A setting cannot be used"),
-        (("c", "r", "x"), {"task": None}, "A setting cannot be used"),
         (("c", "r", "x"), {"preset": "multilingual"}, "A setting cannot be used: preset must be one of"),
         (("c", "r", "x"), {"encoder": "../evil"}, "A setting cannot be used: there is no encoder here"),
     ],
@@ -444,8 +439,8 @@ def test_the_api_says_what_is_contradicted_and_supported():
     data = json.loads(json.dumps(accused(answer("a b c", "x")).to_dict()))
     verdict = {"sentence": "It was <dry>.", "probability": 0.95, "premise": "It was not <dry>."}
     verdict |= {"source": "reference", "words": [], "number": 1, "absent": []}
-    assert [line["contradicted"] for line in data["ranking"]] == [[verdict], []]
-    assert [line["supported"] for line in data["ranking"]] == [0.25, None]
+    found = [(line["contradicted"], line["supported"]) for line in data["ranking"]]
+    assert found == [([verdict], 0.25), ([], None)]
 
 
 @pytest.mark.parametrize(
@@ -517,7 +512,7 @@ def test_what_the_language_model_wrote_is_underlined():
 
 
 def test_a_question_is_answered_and_the_papers_mars_added(handlers):
-    page = handlers.page(visitor(), *typed("He was late.", "He ran home quickly.", "a\n\nx"))
+    page = handlers.page(visitor(), *typed("He was late.", "He left.", "a\n\nx"))
     assert "1 blank line" in page.notices
     assert page.ranking.count("<li>") == 2
     assert "MARS paper" not in page.ranking
@@ -533,15 +528,9 @@ def test_a_notice_names_its_candidates(handlers):
     notices = handlers.page(visitor(), *typed(STORY, "r", f"a b c d e f\n{'x' * 1_400}")).notices
     assert f"“{'x' * 50} …”: a text is longer" in notices
     assert "a b c" not in notices
-    long = "a " * 2_400
-    assert (
-        "All candidates: the language model did not see the end of the context"
-        in handlers.page(visitor(), *typed(long, "r", "a\nb")).notices
-    )
-    assert (
-        "“a”: the language model did not see the end of the context"
-        in handlers.page(visitor(), *typed(long, "r", "a")).notices
-    )
+    for candidates, subject in (("a\nb", "All candidates"), ("a", "“a”")):
+        notices = handlers.page(visitor(), *typed("a " * 2_400, "r", candidates)).notices
+        assert f"{subject}: the language model did not see the end of the context" in notices
 
 
 def test_settings_and_samples_count(handlers):
@@ -552,10 +541,10 @@ def test_settings_and_samples_count(handlers):
     assert "likelihood" not in page.ranking  # A likely reply is a dull one.
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_without_the_context_every_task_can_be_scored(handlers, task):
-    values = typed(STORY, "a b c", "a b x", task=task, use_context=False)
-    assert "mars-card" in handlers.page(visitor(), *values).ranking
+def test_without_the_context_every_task_can_be_scored(handlers):
+    for task in TASKS:
+        values = typed(STORY, "a b c", "a b x", task=task, use_context=False)
+        assert "mars-card" in handlers.page(visitor(), *values).ranking, task
 
 
 def test_without_references_the_context_counts(handlers):
@@ -596,6 +585,7 @@ def test_where_a_preset_cannot_check_a_summary_another_is_named(offered, ending,
 
 
 def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers):
+    """And leave nothing of an earlier answer."""
     settings = {"reference_aggregation": HOSTILE}
     with pytest.raises(gr.Error, match=r"A setting cannot be used.*<img"):
         handlers.api("c", ["a"], ["x"], settings, request=visitor())
@@ -603,11 +593,6 @@ def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers):
     assert "A setting cannot be used" in page.ranking
     assert "&lt;img" in page.ranking
     assert "<img" not in page.ranking
-
-
-def test_a_refusal_leaves_nothing_of_an_earlier_answer(handlers):
-    page = handlers.page(visitor(), *typed("", "", ""))
-    assert "candidate" in page.ranking
     assert "mars-card" not in page.ranking
     assert (page.notices, page.compared, page.signature, page.paper["visible"]) == ("", "", "", False)
 
@@ -691,9 +676,8 @@ with ThreadPoolExecutor(4) as pool:
     assert run.returncode == 0, run.stderr
 
 
-def test_without_gradio_the_message_says_what_to_install():
-    code = "import sys; sys.modules['gradio'] = None; import app"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert run.returncode == 1
-    last = run.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: gradio is not installed; run: pip install 'mars-score[space]'"
+def test_without_gradio_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gradio", None)
+    monkeypatch.delitem(sys.modules, "space.layout")
+    with pytest.raises(ImportError, match=r"^gradio is not installed; run: pip install 'mars-score\[space\]'$"):
+        runpy.run_path(str(ROOT / "app.py"))
