@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mars_score import MarsScorer
-from mars_score.cli import main
 from mars_score.meta.reference_survey import reference_row, survey_references
 from mars_score.metrics.plus import PlusConfig
 from mars_score.rows import Row
@@ -49,32 +48,35 @@ def tiny(monkeypatch, tiny_mini):
     monkeypatch.setenv("MARS_PRESET", "mini")
 
 
+RECORDS = [
+    {"reference": ["They won <b>it</b>.", "They won <b>it</b>. "], "context": CONTEXT},
+    {"reference": "They lost the old game.", "context": CONTEXT},
+    {"reference": ["Nobody.", "She did."], "context": {"passages": [CONTEXT, "Who won the old game?"]}},
+]
+
+
 @pytest.fixture
-def rows(tmp_path):
-    """A file: equal references, one reference, and the passages of two contexts."""
-    path = tmp_path / "rows.jsonl"
-    rows = [
-        {"reference": ["They won <b>it</b>.", "They won <b>it</b>. "], "context": CONTEXT},
-        {"reference": "They lost the old game.", "context": CONTEXT},
-        {"reference": ["Nobody.", "She did."], "context": {"passages": [CONTEXT, "Who won the old game?"]}},
-    ]
-    jsonl.write(path, rows)
-    return str(path)
+def survey(run, tmp_path):
+    """Runs ``mars references`` over records; returns exit code, standard output and standard error."""
+
+    def run_command(*options, records=RECORDS):
+        return run("references", jsonl.write(tmp_path / "rows.jsonl", records), *options, "--quiet")
+
+    return run_command
 
 
-def test_the_command(rows, capsys):
-    assert main(["references", rows, "--quiet"]) == 0
-    out = capsys.readouterr().out
+def test_the_command(survey):
+    code, out, _ = survey()
+    assert code == 0
     for text in ("references per row", "1 in 1, 2 in 2", "Near-duplicates", "They won <b>it</b>. / They won"):
         assert text in out
-    assert main(["references", rows, "--json", "--quiet"]) == 0
-    survey = json.loads(capsys.readouterr().out)
-    assert [row["duplicates"] for row in survey["rows"]][:2] == [[[0, 1]], []]
-    assert [row["copied"] for row in survey["rows"]] == [0, pytest.approx(1), 0]
-    assert survey["rows"][1]["lexical"] is None
-    assert survey["encoder"].startswith("SentenceTransformer@")
-    assert main(["references", rows, "--no-use-context", "--json", "--quiet"]) == 0
-    assert [row["copied"] for row in json.loads(capsys.readouterr().out)["rows"]] == [None] * 3
+    found = json.loads(survey("--json")[1])
+    assert [row["duplicates"] for row in found["rows"]][:2] == [[[0, 1]], []]
+    assert [row["copied"] for row in found["rows"]] == [0, pytest.approx(1), 0]
+    assert found["rows"][1]["lexical"] is None
+    assert found["encoder"].startswith("SentenceTransformer@")
+    rows = json.loads(survey("--no-use-context", "--json")[1])["rows"]
+    assert [row["copied"] for row in rows] == [None] * 3
 
 
 def test_bad_input():
@@ -87,53 +89,43 @@ def test_bad_input():
             survey_references(scorer, references, contexts)
 
 
-def test_references_that_people_rate_highest(rows, tmp_path, capsys):
-    records = jsonl.read(rows)
-    ratings = [[2, 5.5], 4, [None, 3]]
-    path = jsonl.write(
-        tmp_path / "rated.jsonl", [{**row, "adequacy": r} for row, r in zip(records, ratings, strict=True)]
-    )
-    best = tmp_path / "best.jsonl"
-    command = ["references", str(path), "--ratings", "adequacy", "--quiet"]
-    assert main([*command, "--best", str(best)]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+def test_references_that_people_rate_highest(survey, tmp_path):
+    ratings, best = [[2, 5.5], 4, [None, 3]], tmp_path / "best.jsonl"
+    records = [{**row, "adequacy": of_row} for row, of_row in zip(RECORDS, ratings, strict=True)]
+    lines = [
+        line.split() for line in survey("--ratings=adequacy", "--best", best, records=records)[1].splitlines()
+    ]
     for line in (["reference", "1", "3.000", "2", "1"], ["reference", "2", "4.250", "2", "2"]):
         assert line in lines
     assert ["best", "of", "each", "row", "4.167", "3"] in lines
     chosen = ["They won <b>it</b>.", "They lost the old game.", "She did."]
-    assert [row["reference"] for row in jsonl.read(best)] == chosen
-    assert [row["context"] for row in jsonl.read(best)] == [row["context"] for row in records]
-    assert main([*command, "--json"]) == 0
-    assert [row["best"] for row in json.loads(capsys.readouterr().out)["rows"]] == [1, 0, 1]
+    expected = [{**row, "reference": text} for row, text in zip(records, chosen, strict=True)]
+    assert [{**row, "adequacy": of_row} for row, of_row in zip(jsonl.read(best), ratings, strict=True)] == expected
+    rows = json.loads(survey("--ratings=adequacy", "--json", records=records)[1])["rows"]
+    assert [row["best"] for row in rows] == [1, 0, 1]
 
 
-def test_the_best_references_have_the_column_of_the_file(rows, tmp_path):
-    records = [{"references": row["reference"], "context": row["context"], "r": [1]} for row in jsonl.read(rows)]
-    path, best = jsonl.write(tmp_path / "plural.jsonl", records[1:2]), tmp_path / "best.jsonl"
-    assert main(["references", str(path), "--ratings", "r", "--best", str(best), "--quiet"]) == 0
-    assert jsonl.read(best) == records[1:2]
-    assert main(["references", str(best), "--quiet"]) == 0
+def test_the_best_references_have_the_column_of_the_file(survey, tmp_path):
+    records = [{"references": row["reference"], "context": row["context"], "r": [1]} for row in RECORDS[1:2]]
+    assert survey("--ratings=r", "--best", tmp_path / "best.jsonl", records=records)[0] == 0
+    assert jsonl.read(tmp_path / "best.jsonl") == records
+    assert survey(records=records)[0] == 0
 
 
-def test_references_from_standard_input(rows, tmp_path, monkeypatch, capsys):
-    assert main(["references", rows, "--json", "--quiet"]) == 0
-    expected = capsys.readouterr().out
-    with open(rows) as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert main(["references", "-", "--json", "--quiet"]) == 0
-    assert capsys.readouterr().out == expected
-    path = jsonl.write(tmp_path / "blank.jsonl", [{"reference": " ", "context": ""}])
-    with path.open() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert main(["references", "-", "--quiet"]) == 2
-    assert capsys.readouterr().err.startswith("mars: error: standard input:1: column 'reference'")
+def test_references_from_standard_input(survey, run, tmp_path, monkeypatch):
+    for records in (RECORDS, [{"reference": " ", "context": ""}]):
+        code, out, error = survey("--json", records=records)
+        with open(tmp_path / "rows.jsonl") as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            found = run("references", "-", "--json", "--quiet")
+        assert found == (code, out, error.replace(str(tmp_path / "rows.jsonl"), "standard input"))
+    assert code == 2
 
 
 @pytest.mark.parametrize("ratings", [[1], [1, "2"], [None, None], 3, [1, 2, 3], [True, 2]])
-def test_ratings_of_references_that_are_refused(ratings, rows, tmp_path, capsys):
-    records = jsonl.read(rows)
-    path = jsonl.write(tmp_path / "rated.jsonl", [{**row, "adequacy": ratings} for row in records[:1]])
-    assert main(["references", str(path), "--ratings", "adequacy", "--quiet"]) != 0
-    assert "rated.jsonl:1: column 'adequacy'" in capsys.readouterr().err
-    assert main(["references", str(path), "--best", "x.jsonl", "--quiet"]) != 0
-    assert "--ratings" in capsys.readouterr().err
+def test_ratings_of_references_that_are_refused(ratings, survey):
+    records = [{**RECORDS[0], "adequacy": ratings}]
+    code, _, error = survey("--ratings", "adequacy", records=records)
+    assert (code, "rows.jsonl:1: column 'adequacy'" in error) == (2, True)
+    code, _, error = survey("--best", "x.jsonl", records=records)
+    assert (code, "--ratings" in error) == (2, True)
