@@ -105,7 +105,7 @@ WRITTEN = [written("first"), written("other")]
 def test_labels_of_written_contexts():
     """Of a context's sentences by the context, and by each other."""
     seen = Counter()
-    for seed in range(60):
+    for seed in range(30):
         for premise, text, label in relations(written_groups(WRITTEN, Passages({}), random.Random(seed))):
             [row] = [row for row in WRITTEN if premise in str(row["context"]) or _holds(row, premise)]
             by_context = premise == row["context"]
@@ -148,8 +148,7 @@ def reworded(task, **more):
     ("row", "has_context"),
     [
         (reworded("report", context="context"), True),
-        (reworded("story (ending)", context="context"), False),
-        (reworded("reply in a dialogue", context="context"), False),
+        *((reworded(task, context="context"), False) for task in ("story (ending)", "reply in a dialogue")),
         (reworded("caption"), False),
     ],
 )
@@ -189,8 +188,8 @@ def test_the_written_rows_are_whole(name, source, wanted):
         said = [row[source], *row.get("others", []), *(text for kind in wanted for text in row[kind])]
         assert all(text.strip() for text in said), row["id"]
         assert len(set(said)) == len(said), row["id"]
-    rng = random.Random(0)
-    groups = written_groups(rows, Passages({}), rng) if name == "written" else reworded_groups(rows, rng)
+    rng, some = random.Random(0), rows[::20]
+    groups = written_groups(some, Passages({}), rng) if name == "written" else reworded_groups(some, rng)
     assert {label for _, _, label in relations(groups)} >= set(LABELS)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mars_score.text import plain_words
 from mars_score.variants.judgements.statements import statement
-from research.entailment import form_groups, marks
+from research.entailment import form_groups
 from research.entailment.form_groups import context_of, is_kept, lines_of, read_forms
 from research.entailment.form_groups import form_groups as groups_of
 from research.entailment.marks import MARK, marked, unmarked, with_marks, wrong_spans
@@ -26,10 +26,7 @@ RIGHT = "The mayor opened the new bridge on Monday."
         ("The mayor never opened the new bridge on Monday.", ["never"]),
         ("The mayor opened the bridge on Monday.", []),  # It only leaves a word out.
         ("the mayor opened, the new bridge on monday", []),
-        (
-            "On Monday nobody was there to see whether the new bridge had been opened at all.",
-            [],
-        ),  # another wording
+        ("On Monday nobody was there to see whether the new bridge had been opened at all.", []),  # worded anew
     ],
 )
 def test_wrong_are_the_words_that_the_twin_does_not_have_in_their_place(text, wrong):
@@ -40,7 +37,7 @@ def test_wrong_are_the_words_that_the_twin_does_not_have_in_their_place(text, wr
 
 def test_marks_stay_with_their_words_when_the_surface_changes():
     text = marked("The mayor closed the new bridge on Monday.", RIGHT)
-    for seed in range(200):
+    for seed in range(60):
         [group] = with_surfaces([Group(RIGHT, (text,), ("contradiction",))], random.Random(seed))
         for changed in (group.hypotheses[0], statement(group.hypotheses[0])):
             assert changed.count(MARK) == 1
@@ -67,10 +64,8 @@ def test_a_group_marks_by_the_twin_or_else_by_the_nearest_that_follows():
 
 
 def test_lines_of_a_table_are_those_below_its_heading():
-    assert lines_of("| Item | Detail |\n|---|:-:|\n| Fee | 39 |\n\n| Date | 1 May |") == [
-        "| Fee | 39 |",
-        "| Date | 1 May |",
-    ]
+    table = "| Item | Detail |\n|---|:-:|\n| Fee | 39 |\n\n| Date | 1 May |"
+    assert lines_of(table) == ["| Fee | 39 |", "| Date | 1 May |"]
     assert lines_of("- a\n\n- b") == ["- a", "- b"]
 
 
@@ -92,7 +87,7 @@ def test_each_group_is_kept_or_learned(rows):
 def test_labels_of_the_forms(rows):
     """Statements stand by their context with their label, and wrong words of contradicted ones are found often."""
     labels, marked_labels = Counter(), Counter()
-    for group in map(with_marks, groups_of(rows, Passages({}), random.Random(0))):
+    for group in map(with_marks, groups_of(rows[::8], Passages({}), random.Random(0))):
         assert len(group.hypotheses) == len(group.labels) > 1
         for text, label in zip(group.hypotheses, group.labels, strict=True):
             labels[label] += 1
@@ -132,4 +127,3 @@ def test_no_word_tells_the_label(rows):
 
 def test_marks_are_no_letters_of_texts(rows):
     assert not any(MARK in value for row in rows for value in map(str, row.values()))
-    assert marks.MARK == "\ue000"

@@ -25,7 +25,7 @@ TEXTS = [
 ]
 CONTEXT = "It will rain before noon. Nobody answered the phone. They stop on the bridge to look at the boats."
 SOURCES = [Source(text, CONTEXT if index % 2 else "") for index, text in enumerate(TEXTS)]
-MANY = [Source(f"{source.text} {number}", source.context) for number in range(8) for source in SOURCES]
+MANY = [Source(f"{source.text} {number}", source.context) for number in range(5) for source in SOURCES]
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 
 
@@ -42,7 +42,7 @@ def scorer(models):
 @pytest.fixture(scope="module")
 def pairs(scorer):
     """Of each of MANY; a fifth is infilled."""
-    return make_pairs(MANY, 300, scorer.calls, seed=1)
+    return make_pairs(MANY, 190, scorer.calls, seed=1)
 
 
 def candidates_of(source, pairs):
@@ -96,40 +96,45 @@ def test_sentences_of_contexts_join_the_texts():
     assert with_sentences(SOURCES) == [*SOURCES, *(Source(text, CONTEXT) for text in sentences)]
 
 
-def test_corpus_files(tmp_path):
-    lines, rows = tmp_path / "texts.txt", tmp_path / "rows.jsonl"
-    lines.write_text("too short\nA line that is long enough.\n\n")
-    assert read_corpus(lines) == [Source("A line that is long enough.")]
-    texts = ["One two three four.", "Five six seven eight."]
-    jsonl.write(rows, [{"references": texts, "context": "Before it."}])
-    assert read_corpus(rows) == [Source(text, "Before it.") for text in texts]
-    with pytest.raises(ValueError, match="'text'"):
-        read_corpus(rows, "text")
-    jsonl.write(rows, [{"references": [texts[0], 5], "context": "Before it."}])
-    with pytest.raises(TypeError, match=r"rows.jsonl:1: column 'references'"):
-        read_corpus(rows)
-    lines.write_text("too short\n")
-    with pytest.raises(ValueError, match=r"texts\.txt: no text"):
-        read_corpus(lines)
+@pytest.fixture
+def corpus(tmp_path):
+    """Writes a corpus of the bytes of lines, or of rows; returns its path."""
+
+    def write(content):
+        if not isinstance(content, bytes):
+            return jsonl.write(tmp_path / "rows.jsonl", content)
+        (tmp_path / "texts.txt").write_bytes(content)
+        return tmp_path / "texts.txt"
+
+    return write
 
 
-def test_lines_of_a_corpus(tmp_path):
-    path = tmp_path / "texts.txt"
-    text = "One two three\u2028four five."
-    path.write_bytes(f"\ufeff{text}\r\nSix seven eight nine.\n".encode())
-    assert read_corpus(path) == [Source(text), Source("Six seven eight nine.")]
-    path.write_bytes("Der schöne Tag am See.\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"texts\.txt: not UTF-8; convert"):
-        read_corpus(path)
+FIRST, SECOND = "One two three four five.", "Six seven eight nine."
 
 
-def test_named_columns_of_a_corpus(tmp_path):
-    path, text = tmp_path / "rows.jsonl", "One two three four."
-    jsonl.write(path, [{"references": "Five six seven eight.", "reference": text, "doc": {"text": "Before it."}}])
-    assert read_corpus(path, "reference") == [Source(text)]
-    assert read_corpus(path, "reference", "doc.text") == [Source(text, "Before it.")]
-    with pytest.raises(ValueError, match=r"rows.jsonl:1: column 'doc.context' is missing"):
-        read_corpus(path, "reference", "doc.context")
+def test_corpora(corpus):
+    lines = corpus(f"\ufefftoo short\r\n{FIRST}\u2028Six.\r\n\n{SECOND}\n".encode())
+    assert read_corpus(lines) == [Source(f"{FIRST}\u2028Six."), Source(SECOND)]
+    rows = corpus([{"references": [FIRST, SECOND], "context": "Before it."}])
+    assert read_corpus(rows) == [Source(FIRST, "Before it."), Source(SECOND, "Before it.")]
+    rows = corpus([{"references": FIRST, "reference": SECOND, "doc": {"text": "Before it."}}])
+    assert read_corpus(rows, "reference") == [Source(SECOND)]
+    assert read_corpus(rows, "reference", "doc.text") == [Source(SECOND, "Before it.")]
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "fault"),
+    [
+        (b"too short\n", (), r"texts\.txt: no text"),
+        ("Der schöne Tag am See.\n".encode("latin-1"), (), r"texts\.txt: not UTF-8; convert"),
+        ([{"references": [FIRST, 5], "context": "a"}], (), "rows.jsonl:1: column 'references'"),
+        ([{"references": FIRST}], ("text",), "'text'"),
+        ([{"references": FIRST}], ("references", "doc.context"), "rows.jsonl:1: column 'doc.context' is missing"),
+    ],
+)
+def test_corpora_that_are_refused(corpus, content, columns, fault):
+    with pytest.raises((ValueError, TypeError), match=fault):
+        read_corpus(corpus(content), *columns)
 
 
 @pytest.mark.parametrize("text", ["One  two, three.\n(four)", "\u4eca\u65e5\u306f\u3001 fine \u5929\u6c17 a a"])

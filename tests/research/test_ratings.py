@@ -114,10 +114,8 @@ STORY = {"gen": {"gpt": {"text": "she ran .", "score": [1, 4]}}}
 STORY |= {"prompt": "[FEMALE] saw [MALE] .", "gold_response": "they ran . i slept !"}
 ANSWERS = {f"answer_{name}": "In  Oslo." for name in ("fid", "gpt35", "chatgpt", "gpt4", "newbing")}
 ANSWERS |= {f"judge_{name}": name == "fid" for name in ("fid", "gpt35", "chatgpt", "gpt4", "newbing")}
-EVOUNA = [
-    {"question": "where", "golden_answer": "Oslo/ Norway", "improper": improper, **ANSWERS} for improper in (0, 1)
-]
-EVOUNA = json.dumps([{**record, "improper": bool(record["improper"])} for record in EVOUNA])
+ANSWERS |= {"question": "where", "golden_answer": "Oslo/ Norway"}
+EVOUNA = json.dumps([{**ANSWERS, "improper": improper} for improper in (False, True)])
 VOTES = [dict.fromkeys(("consistency", "relevance", "fluency", "coherence"), rating) for rating in (1, 2)]
 TURNS = [
     {"id": "1", "dialogue": "| A: hi | B: bye :)", "summary": summary, "annotations": VOTES, "model_id": model}
@@ -279,20 +277,17 @@ def test_every_source_has_a_made_up_set():
     assert all(set(files) == set(SOURCES[name].files) for name, (files, _) in SETS.items())
 
 
+# Without references, improper questions and other rows, which are no items.
+COUNTS = {"evouna_nq": 5, "qa_feedback": 4, "dailydialogpp": 13, "e2e": 5}
+COUNTS |= {"webnlg20": 16, "qgeval": 1, "huse_gigaword": 25}
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_items_are_read(name, tmp_path):
     files, expected = SETS[name]
     items = list(SOURCES[name].reader(write(tmp_path, name, files)))
     assert {key: items[0][key] for key in expected} == expected
-
-
-COUNTS = {"evouna_nq": 5, "qa_feedback": 4, "dailydialogpp": 13, "e2e": 5}
-COUNTS |= {"webnlg20": 16, "qgeval": 1, "huse_gigaword": 25}
-
-
-@pytest.mark.parametrize(("name", "count"), COUNTS.items())
-def test_references_improper_questions_and_other_rows_are_no_items(name, count, tmp_path):
-    assert len(list(SOURCES[name].reader(write(tmp_path, name, SETS[name][0])))) == count
+    assert len(items) == COUNTS.get(name, len(items))
 
 
 @pytest.mark.parametrize("missing", ["null", '"nan"'])
@@ -313,7 +308,6 @@ def test_comparisons_count_as_wins_and_ties_as_half(tmp_path):
         ("evouna_nq", '"judge_fid": true', '"judge_fid": 1', "element 1: 'judge_fid' must be of type bool"),
         ("evouna_nq", '"question"', '"query"', "element 1: no 'question'"),
         ("evouna_nq", "[{", "{", "NQ.json: is not JSON"),
-        ("qgeval", '"clarity": 3.0', '"clarity": "good"', "'clarity': a rating must be a number, got 'good'"),
         ("qgeval", '"clarity": 3.0', '"clarity": NaN', "must be a number, got nan"),
         ("usr_personachat", "[2, 5]", "[2, true]", "'Overall': a rating must be a number, got True"),
         ("usr_personachat", "[2, 5]", "[]", "'Overall' is empty"),
@@ -379,10 +373,8 @@ def items(*contexts):
 
 
 def test_groups_go_to_their_parts_whatever_the_spacing():
-    known = {
-        "development": [f"{ratings.fingerprint('A dog.')} {ratings.fingerprint('B')}=old"],
-        "learned": ["0=2"],
-    }
+    development = f"{ratings.fingerprint('A dog.')} {ratings.fingerprint('B')}=old"
+    known = {"development": [development], "learned": ["0=2"]}
     parts = ratings.split("s", items("a  d o g", "b", "changed", "new"), known)
     assert {part: [(item["id"], item["group"]) for item in found] for part, found in parts.items()} == {
         "development": [("s-0-x", "s-0"), ("s-old-x", "s-old")],
@@ -410,47 +402,46 @@ def test_the_groups_are_those_of_sources_and_in_one_part_each():
 
 
 @pytest.fixture
-def groups(tmp_path, monkeypatch):
-    """Known groups of the made-up sets: one of development in grade_convai2."""
-    file = tmp_path / "groups.json"
-    mark = ratings.fingerprint("hi!\nhow are you?")
-    file.write_text(json.dumps({"grade_convai2": {"development": [mark]}}), encoding="utf-8")
-    monkeypatch.setattr(ratings, "GROUPS", file)
+def build(tmp_path, monkeypatch, capsys):
+    """Runs the command for some sets, with one known group; returns exit code, standard output, standard error."""
+    known = {"grade_convai2": {"development": [ratings.fingerprint("hi!\nhow are you?")]}}
+    monkeypatch.setattr(ratings, "GROUPS", tmp_path / "groups.json")
+    ratings.GROUPS.write_text(json.dumps(known), encoding="utf-8")
+
+    def run_command(*names, download=False):
+        source = [] if download else ["--from", str(tmp_path / "downloads")]
+        return ratings.main([str(tmp_path / "out"), *source, "--only", *names]), *capsys.readouterr()
+
+    return run_command
 
 
-@pytest.mark.usefixtures("groups")
-def test_the_command_builds_sets_from_downloads(tmp_path, capsys):
+def test_the_command_builds_sets_from_downloads(build, tmp_path):
     for name in ("grade_convai2", "openmeva_roc"):
         write(tmp_path / "downloads", name, SETS[name][0])
-    out = tmp_path / "out"
-    sets = ["--only", "grade_convai2", "openmeva_roc", "qgeval"]
-    assert ratings.main([str(out), "--from", str(tmp_path / "downloads"), *sets]) == 1
-    printed, errors = capsys.readouterr()
+    code, printed, errors = build("grade_convai2", "openmeva_roc", "qgeval")
+    assert code == 1
     assert printed.splitlines() == [
         "grade_convai2: built: development 4 items in 1 groups (licence: none stated)",
         "openmeva_roc: built: held out 1 items in 1 groups (licence: none stated)",
     ]
     assert errors.startswith("qgeval: not built: ")
     assert "instances.json: there is no such file; it is from https://" in errors
+    out = tmp_path / "out"
     data = read_rated_set(out / "development" / "grade_convai2.jsonl", task="dialogue")
     assert (data.ratings, len(data.single_ratings), set(data.systems)) == ([3.5] * 4, 4, {*SYSTEMS})
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*.json*")) == [
-        "checksums.json",
-        "development/grade_convai2.jsonl",
-        "held_out/openmeva_roc.jsonl",
+        *("checksums.json", "development/grade_convai2.jsonl", "held_out/openmeva_roc.jsonl"),
     ]
 
 
-@pytest.mark.usefixtures("groups")
-def test_a_file_that_changed_is_refused(tmp_path, capsys):
+def test_a_file_that_changed_is_refused(build, tmp_path):
     path = write(tmp_path / "downloads", "openmeva_roc", SETS["openmeva_roc"][0])["mags_roc.json"]
-    command = [str(tmp_path / "out"), "--from", str(tmp_path / "downloads"), "--only", "openmeva_roc"]
-    assert ratings.main(command) == 0
+    assert build("openmeva_roc")[0] == 0
     path.write_text(path.read_text() + " ")
-    assert ratings.main(command) == 1
-    assert "its SHA-256 is" in capsys.readouterr().err
+    code, _, errors = build("openmeva_roc")
+    assert (code, "its SHA-256 is" in errors) == (1, True)
     (tmp_path / "out" / "checksums.json").unlink()
-    assert ratings.main(command) == 0
+    assert build("openmeva_roc")[0] == 0
 
 
 @pytest.fixture
@@ -458,7 +449,7 @@ def server(tmp_path, monkeypatch):
     """A server of a folder, and the set evouna_nq with its file there."""
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/evouna/NQ.json"
         source = SOURCES["evouna_nq"]
         new = type(source)(source.reader, source.licence, source.folder, {"NQ.json": address})
@@ -468,44 +459,34 @@ def server(tmp_path, monkeypatch):
         server.shutdown()
 
 
-@pytest.mark.usefixtures("groups")
-def test_files_are_downloaded_once(server, tmp_path, capsys):
-    out = tmp_path / "out"
-    command = [str(out), "--only", "evouna_nq"]
-    assert ratings.main(command) == 1
-    assert "404 File not found; get the file by hand as" in capsys.readouterr().err
+def test_files_are_downloaded_once(build, server, tmp_path):
+    code, _, errors = build("evouna_nq", download=True)
+    assert code == 1
+    assert "404 File not found; get the file by hand as" in errors
     path = write(tmp_path / "site", "evouna_nq", SETS["evouna_nq"][0])["NQ.json"]
-    assert ratings.main(command) == 0
-    assert (out / "downloads" / "evouna" / "NQ.json").read_bytes() == path.read_bytes()
+    assert build("evouna_nq", download=True)[0] == 0
+    assert (tmp_path / "out" / "downloads" / "evouna" / "NQ.json").read_bytes() == path.read_bytes()
     path.unlink()
-    assert ratings.main(command) == 0
+    assert build("evouna_nq", download=True)[0] == 0
 
 
-@pytest.mark.usefixtures("groups")
-def test_a_dead_network_is_one_sentence_with_the_remedy(server, tmp_path, capsys):
+def test_a_dead_network_is_one_sentence_with_the_remedy(build, server, tmp_path):
     server.shutdown()
     server.server_close()
-    assert ratings.main([str(tmp_path / "out"), "--only", "evouna_nq", "qgeval"]) == 1
-    printed, errors = capsys.readouterr()
-    assert printed == ""
-    assert len(errors.splitlines()) == 1
+    code, printed, errors = build("evouna_nq", "qgeval", download=True)
+    assert (code, printed, len(errors.splitlines())) == (1, "", 1)
     assert errors.startswith("evouna_nq: not built: no network: ")
     assert "--from" in errors
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 
 
-@pytest.mark.usefixtures("groups")
-def test_a_file_without_an_address_is_got_by_hand(tmp_path, capsys):
-    assert ratings.main([str(tmp_path), "--only", "openmeva_roc"]) == 1
-    assert "get it by hand from the folder data/mags_data" in capsys.readouterr().err
+def test_a_file_without_an_address_is_got_by_hand(build):
+    code, _, errors = build("openmeva_roc", download=True)
+    assert (code, "get it by hand from the folder data/mags_data" in errors) == (1, True)
 
 
 def test_the_page_names_every_source_with_its_licence():
     page = (ROOT / "research" / "ratings.md").read_text(encoding="utf-8")
-    rows = {
-        row.split("|")[1].strip(): row.split("|")[3].strip() for row in page.splitlines() if row.startswith("| ")
-    }
-    listed = {name.strip(): licence for names, licence in rows.items() for name in names.split(",")}
-    assert {name: listed.get(name) for name in SOURCES} == {
-        name: source.licence for name, source in SOURCES.items()
-    }
+    rows = [row.split("|") for row in page.splitlines() if row.startswith("| ")]
+    listed = {name.strip(): row[3].strip() for row in rows for name in row[1].split(",")}
+    assert {name: listed.get(name) for name in SOURCES} == {name: one.licence for name, one in SOURCES.items()}
