@@ -71,13 +71,18 @@ def test_in_a_build(tiny_mini, tmp_path, monkeypatch):
     assert main(["score", "answers.jsonl", "--fail-under", "9"]) == 3
 
 
-def test_trainer(tiny_mini, tmp_path, monkeypatch, capsys):
-    """The score is that of what the model writes."""
-    import transformers
+@pytest.fixture
+def tokenizer(monkeypatch):
+    """The tokenizer of every name."""
+    tokenizer = tiny_models.roberta_tokenizer()
+    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", lambda name: tokenizer)
+    return tokenizer
 
+
+def test_trainer(tiny_mini, tokenizer, tmp_path, monkeypatch, capsys):
+    """The score is that of what the model writes."""
     monkeypatch.chdir(tmp_path)
-    tokenizer, scored, score = tiny_models.roberta_tokenizer(), [], MarsScorer.score
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: tokenizer)
+    scored, score = [], MarsScorer.score
     monkeypatch.setattr(MarsScorer, "score", lambda *one, **rows: scored.append(score(*one, **rows)) or scored[-1])
     names = run("Trainer")
     [result] = scored
@@ -86,20 +91,10 @@ def test_trainer(tiny_mini, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == str(result.score)
 
 
-@pytest.fixture
-def toy_rouge(tmp_path, monkeypatch):
-    """Lets a metric of this folder be loaded as ROUGE, which is on the Hub."""
-    load, path = evaluate.load, ROOT / "tests" / "toy_metric.py"
-    monkeypatch.setattr(evaluate, "load", lambda name: load(str(path), cache_dir=str(tmp_path)))
-
-
-def test_beside_other_metrics(tiny_mini, monkeypatch, capsys):
+def test_beside_other_metrics(tiny_mini, tokenizer, monkeypatch, capsys):
     """What both metrics get are the texts of the ids, without padding."""
-    import transformers
-
-    tokenizer, scored, score_rows = tiny_models.roberta_tokenizer(), [], MarsScorer.score_rows
+    scored, score_rows = [], MarsScorer.score_rows
     rouge = SimpleNamespace(compute=lambda predictions, references: {"rouge": (predictions, references)})
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: tokenizer)
     monkeypatch.setattr(evaluate, "load", lambda name: rouge)
     monkeypatch.setattr(
         MarsScorer, "score_rows", lambda *one, **rest: scored.append(one[1]) or score_rows(*one, **rest)
@@ -116,7 +111,10 @@ def test_beside_other_metrics(tiny_mini, monkeypatch, capsys):
     assert isinstance(result["mars"], float)
 
 
-def test_evaluate(tiny_mini, toy_rouge, capsys):
+def test_evaluate(tiny_mini, tmp_path, monkeypatch, capsys):
+    """With a metric of this folder as ROUGE, which is on the Hub."""
+    load, path = evaluate.load, str(ROOT / "tests" / "toy_metric.py")
+    monkeypatch.setattr(evaluate, "load", lambda name: load(path, cache_dir=str(tmp_path)))
     run("evaluate")
     assert "'mars': " in capsys.readouterr().out
 
