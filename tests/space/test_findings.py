@@ -131,4 +131,5 @@ def test_candidates_that_begin_alike_are_told_apart(texts, names):
 def test_long_runs_have_different_names_too(text):
     names = names_of([text, f"{text}1", f"{text}2", text])
     assert len(set(names)) == 4
+    assert [name.endswith(")") for name in names] == [True, False, False, True]  # numbers of equal ones alone
     assert max(map(len, names)) < 90
