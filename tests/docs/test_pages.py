@@ -19,7 +19,9 @@ from mars_score.cli import main
 from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES
 from mars_score.variants.judgements.premises import WHOLE_PREMISE_FACTOR
-from research import held_out, ladders, results, typical_values
+from research import forms, held_out, ladders, results, typical_values
+from research.entailment import measure
+from research.entailment.surface import MEASURED
 from tests import ROOT, jsonl
 
 # Those with snippets; test_recipes.py runs docs/frameworks.md.
@@ -203,6 +205,43 @@ def test_tables_are_made_of_what_is_recorded():
     figures = typical_values.figures(rows, [len(row.kind) for row in rows])
     [table] = typical_values.tables({"mini": {"kinds": {"fast": figures}}}).values()
     assert "| identical to the reference | 26 | 9.00 (9.00 to 9.00) |" in table
+
+
+def test_tables_of_the_nli_models_sum_up():
+    names = [f"{kind} ({task})" for kind in MEASURED for task in ("text", "summary")]
+    surfaces = {name: {"accused": 0, "loss": 0.0, "judged": -0.01} for name in names}
+    surfaces["tag (text)"] = {"accused": 2, "loss": 0.58, "judged": 0.02}
+    rated = {
+        "one": {"best": 4, "best accused": 1, "worst": 5, "worst accused": 0},
+        "two": {"best": 6, "best accused": 0, "worst": 7, "worst accused": 0},
+        "three": {"best": 8, "best accused": 0, "worst": 9, "worst accused": 0},
+    }
+    judged = {
+        "facts": {"pairs": 3, "accuracy": 0.25, "twins": 0.5},
+        "summedits_a": {"pairs": 9, "auc": 0.5, "contradicted": {"right": 1, "said": 2, "due": 3}},
+        "summedits_b": {"pairs": 9, "auc": 0.75, "contradicted": {"right": 2, "said": 2, "due": 4}},
+    }
+    for part, right in (("summedits_a", 4), ("summedits_b", 0)):
+        judged[part]["unsupported"] = {"right": right, "said": 5, "due": 6}
+        judged[part]["found"] = {"right": right, "said": 6, "due": 6}
+    counts = {"pairs": 4, "above": 1, "flipped contradicted": 2, "others contradicted": 3}
+    ranks = {"text": counts, "summary": {**counts, "above": 0}}
+    made = measure.tables({"mini": {"surface": surfaces, "rated": rated, "context": judged, "ranks": ranks}})
+    assert made.keys() == {"surface", "rated", "context", "ranks"}
+    shown = {name: table.splitlines()[2:] for name, table in made.items()}
+    assert shown["rated"] == ["| one | 1/4 | 0/5 |", "| 2 others | 0/14 | 0/16 |", "| all | 1/18 | 0/21 |"]
+    assert shown["ranks"] == ["| text | 1/4 | 2/4 | 3/12 |", "| summary | 0/4 | 2/4 | 3/12 |"]
+    assert shown["surface"][0] == "| 30 learned | 2/1920 | 0.010 | tag (text) 0.580 | 0.020 |"
+    facts = ["| facts | 0.250 |  |  |  |", "| facts, twins | 0.500 |  |  |  |"]
+    assert shown["context"] == [*facts, "| 2 of summedits (AUC) | 0.625 | 3/4 of 7 | 4/10 of 12 | 4/12 of 12 |"]
+
+
+def test_constants_are_shown_with_the_kind_that_needs_them_most():
+    head = ["| `plus` without | mean | one | two |", "|---|---:|---:|---:|"]
+    lines = [*head, "| context | -2.5 [-9, +1] | -3 | -12 |", "| limit | +2.5 [-9, +9] | +3 | +0 |"]
+    recorded = {"mini": {}, "medium": {"plus": {"constants": lines}}}
+    shown = ["| context | -2.5 [-9, +1] | two -12 |", "| limit | +2.5 [-9, +9] |  |"]
+    assert forms.constants_table(recorded).splitlines()[2:] == shown
 
 
 EVERY_PAGE = sorted(
