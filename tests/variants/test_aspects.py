@@ -85,37 +85,24 @@ def test_there_are_those_that_the_score_computes(make, variant, settings, refere
 
 def test_of_results_and_what_is_kept_of_them(make):
     result = make().score(CANDIDATES, REFERENCES, CONTEXTS)
-    assert [record["aspects"] for record in result.to_records()] == [
-        row.aspects._asdict() for row in result.row_scores
-    ]
-    assert list(result.to_pandas()["aspects.fluency"][:2]) == [
-        row.aspects.fluency for row in result.row_scores[:2]
-    ]
+    told = [row.aspects._asdict() for row in result.row_scores]
+    assert [record["aspects"] for record in result.to_records()] == told
+    assert list(result.to_pandas()["aspects.fluency"][:2]) == [aspects["fluency"] for aspects in told[:2]]
     stored = json.loads(result.to_json())["rows"]
     for row, one in zip(result.row_scores, stored, strict=True):
         assert RowScore.from_dict(row.to_dict(), row.notices) == RowScore.from_dict(one, row.notices) == row
         assert RowScore.from_dict(one) != replace(row, aspects=Aspects(reference=0.123))
 
 
-def test_the_command_tells_them_in_detail(named_models, tmp_path, run, make):
-    rows = [
-        {"prediction": candidate, "reference": reference, "context": context}
-        for candidate, reference, context in zip(CANDIDATES, REFERENCES, CONTEXTS, strict=True)
-    ]
-    options = [
-        part
-        for name in ("encoder", "entailment_model")
-        for part in (f"--{name.replace('_', '-')}", named_models[name])
-    ]
+def test_the_command_tells_them_in_detail(named_models, tmp_path, run):
+    names, columns = ("prediction", "reference", "context"), (CANDIDATES, REFERENCES, CONTEXTS)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
+    options = ["--encoder", named_models["encoder"], "--entailment-model", named_models["entailment_model"]]
     command = ["score", path, "--variant", "fast", *options, "--dtype", "float64", "--json", "--detailed"]
     found = json.loads(run(*command)[1])["rows"]
-    expected = MarsScorer(variant="fast", **{**named_models, "store": False}).score(
-        CANDIDATES, REFERENCES, CONTEXTS
-    )
-    assert [row["aspects"] for row in found] == [
-        pytest.approx(row.aspects._asdict()) for row in expected.row_scores
-    ]
+    expected = MarsScorer(variant="fast", **{**named_models, "store": False}).score(*columns).row_scores
+    assert [row["aspects"] for row in found] == [pytest.approx(row.aspects._asdict()) for row in expected]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""What an NLI model says of candidates: tiny random classifiers, against one pair at a time.
+"""Which rows an NLI model is asked of, and what is told of its answers, through :meth:`MarsScorer.score`.
 
-Scores that follow: tests/variants/test_scores.py; the choice of premises: judgements/test_premises.py.
+Scores that follow: tests/variants/test_scores.py; the rules of judgements: judgements/test_nli_judge.py.
 """
 
 import json
@@ -11,7 +11,7 @@ from mars_score import MarsScorer
 from mars_score.errors import Notice, UnsupportedModelError
 from mars_score.presets import RELIABILITY, Reliability, reliability_of
 from mars_score.rows import TASKS as KINDS
-from tests import jsonl, oracle_forms, tiny_models
+from tests import jsonl, tiny_models
 from tests.belief import ALL, believe
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -23,8 +23,6 @@ ROWS = [
     (" ", ["They stayed."], "The work began in March."),
     ("They went by train.", ["They stayed."], ["Did they go?", "They walk home."]),
 ]
-CONTEXTS = [LONG, "The work began in March.\x1eIt is busy.", "", None, "Did they go?\nThey walk home."]
-TASKS = ["text", "summary", "text", None, "dialogue"]
 COLUMNS = [list(column) for column in zip(*ROWS, strict=True)]
 
 
@@ -42,46 +40,26 @@ def values(row):
     return {term.name: term.value for term in row.terms}
 
 
-# Scores
+def pairs_of(reports):
+    """How many pairs were classified, by the reports of progress."""
+    return sum(total for stage, done, total in reports if (stage, done) == ("contradiction", 0))
 
 
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_each_sentence_is_compared_with_its_premise(make, encoder, monkeypatch, batch_size):
-    verdicts = 0.5, 0.2
-    believe(monkeypatch, ALL, *verdicts)
-    model, shares = tiny_models.tiny_nli(1.0), set()  # Entailments are too small to acquit a sentence.
-    result, plain = (make(judge, encoder_batch_size=batch_size).score(*COLUMNS) for judge in (model, None))
-    models = {"encoder": encoder, "entailment_model": model}
-    for number, (row, before) in enumerate(zip(result.row_scores, plain.row_scores, strict=True)):
-        candidate, references, _ = ROWS[number]
-        if not candidate.strip():
-            assert (row.score, row.terms) == (0, ())
-            continue
-        task, expected, score = TASKS[number], {}, before.score
-        judged = oracle_forms.judgements(models, candidate, references, CONTEXTS[number], task, verdicts[0])
-        denied = [one.denial(*verdicts) is not None for one in judged]
-        if task == "summary":
-            supported = [
-                0.0 if is_denied else one.supported for one, is_denied in zip(judged, denied, strict=True)
-            ]
-            expected["support"] = sum(supported) / len(judged)
-            score += 0.2 * expected["support"]
-        if task != "dialogue":
-            expected["contradiction"] = sum(denied) / len(judged) if task == "text" else 0.0
-            score *= 1 - 0.5 * expected["contradiction"]
-            shares.add((task, expected["contradiction"]))
-        terms = values(row)
-        assert {name: terms[name] for name in terms.keys() - values(before).keys()} == pytest.approx(expected)
-        assert row.score == pytest.approx(score, abs=1e-9)
-        assert row.terms[: len(before.terms)] == before.terms
-    assert shares == {("text", 0.0), ("text", 0.5), ("summary", 0.0)}
+def test_without_a_model_its_terms_alone_are_left_out(make, nli, monkeypatch):
+    believe(monkeypatch)
+    result, without = (make(model).score(*COLUMNS) for model in (nli, None))
+    for row, plain in zip(result.row_scores, without.row_scores, strict=True):
+        assert row.terms[: len(plain.terms)] == plain.terms
+        assert {term.name for term in row.terms[len(plain.terms) :]} <= {"support", "contradiction"}
+    assert result.row_scores[1].terms[-2].name == "support"
     assert "|entailment_model:RobertaForSequenceClassification@" in str(result.signature)
-    assert plain.signature.to_dict()["entailment_model"] == "none"
-    assert plain.signature.to_dict()["contradiction_penalty"] == plain.signature.to_dict()["support_weight"] == 0
+    signature = without.signature.to_dict()
+    assert signature["entailment_model"] == "none"
+    assert signature["contradiction_penalty"] == signature["support_weight"] == 0
 
 
-def test_paper_has_no_contradictions(make):
-    result = make(tiny_models.tiny_nli(), variant="paper", planner="none").score(*COLUMNS)
+def test_paper_has_no_contradictions(make, nli):
+    result = make(nli, variant="paper", planner="none").score(*COLUMNS)
     assert {name for row in result.row_scores for name in values(row)} == {"references"}
 
 
@@ -94,30 +72,25 @@ def test_paper_has_no_contradictions(make):
         ({"support_weight": 0, "contradiction_penalty": 0}, set(), 0),
     ],
 )
-def test_a_weight_of_0_leaves_its_term_out(make, monkeypatch, weights, terms, pairs):
+def test_a_weight_of_0_leaves_its_term_out(make, nli, monkeypatch, weights, terms, pairs):
     """And what only that term needs is not computed."""
     believe(monkeypatch)
-    totals = []
-    progress = {"progress": lambda stage, done, total: totals.append((stage, done, total))}
-    named = [
-        {"support", "contradiction"} & values(row).keys()
-        for row in make(tiny_models.tiny_nli(), **weights, **progress).score(*COLUMNS).row_scores
-    ]
+    reports = []
+    scorer = make(nli, **weights, progress=lambda *report: reports.append(report))
+    named = [{"support", "contradiction"} & values(row).keys() for row in scorer.score(*COLUMNS).row_scores]
     assert named[1] == terms
     assert set().union(*named) == terms
-    assert sum(total for stage, done, total in totals if (stage, done) == ("contradiction", 0)) == pairs
+    assert pairs_of(reports) == pairs
 
 
-def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, monkeypatch):
+def test_a_summary_that_nothing_can_be_said_of_is_not_judged(make, nli, monkeypatch):
     """It is far from its reference, the context alone is not believed, and support does not count."""
     believe(monkeypatch, ALL._replace(by_context=False, max_support=0.0))
     monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 1.1)
-    asked = []
-    scorer = make(
-        tiny_models.tiny_nli(), support_weight=0.0, task="summary", progress=lambda stage, *_: asked.append(stage)
-    )
+    reports = []
+    scorer = make(nli, support_weight=0.0, task="summary", progress=lambda *report: reports.append(report))
     [row] = scorer.score(*([text] for text in SUMMARY)).row_scores
-    assert "contradiction" not in {*asked, *values(row)}
+    assert (pairs_of(reports), "contradiction" in values(row)) == (0, False)
 
 
 @pytest.mark.parametrize(
@@ -128,12 +101,11 @@ def test_a_model_without_the_classes_is_refused(make, labels):
         make(tiny_models.tiny_nli(labels=labels)).score(["They went."], ["b"], ["c d"], tasks="summary")
 
 
-def test_of_many_sentences_the_first_are_judged(make):
-    """300 sentences: the first 20 are, and a notice says so. Those that state nothing do not count."""
-    days = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
+def test_of_many_sentences_the_first_are_judged(make, nli):
+    """The first 20, and a notice says so. Those that state nothing do not count."""
+    days = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 30)]
     candidates = [f"Thanks! {days[0]} \U0001f600 Bye.", days[1]]
-    scorer = make(tiny_models.tiny_nli(), task="summary")
-    result = scorer.score(candidates, ["It rained every day."] * 2, [LONG] * 2)
+    result = make(nli, task="summary").score(candidates, ["It rained every day."] * 2, [LONG] * 2)
     assert [notice for notice in result.notices if notice.startswith(Notice.SENTENCES_CUT.message)] == [
         f"{Notice.SENTENCES_CUT.message}: 1 of 2 rows (index 1)"
     ]
@@ -141,21 +113,20 @@ def test_of_many_sentences_the_first_are_judged(make):
 
 
 def test_what_is_stored_is_not_computed_again(make, tmp_path):
-    totals = []
+    reports = []
 
     def score(bias):
         """The result, and how many pairs were classified."""
-        totals.clear()
+        reports.clear()
         folder = tmp_path / f"nli {bias}"
         for part in tiny_models.tiny_nli(bias):
             part.save_pretrained(folder)
-        progress = {"progress": lambda stage, done, total: totals.append((stage, done, total))}
-        result = make(str(folder), store=tmp_path, **progress).score(*COLUMNS)
-        return result, [total for stage, done, total in totals if (stage, done) == ("contradiction", 0)]
+        result = make(str(folder), store=tmp_path, progress=lambda *report: reports.append(report)).score(*COLUMNS)
+        return result, pairs_of(reports)
 
     result, computed = score(0)
-    assert len(computed) == 1
-    assert score(0) == (result, [])
+    assert computed > 0
+    assert score(0) == (result, 0)
     assert score(-60)[1] == computed
 
 
@@ -164,27 +135,21 @@ def test_what_is_stored_is_not_computed_again(make, tmp_path):
 SUMMARY = ("They went there. It is new.", "The road is new.", "The council built a road. They went there.")
 
 
-def test_a_summary_without_a_context_has_no_support(make, nli):
-    """And one without references has."""
-    scorer = make(nli, task="summary")
-    assert "support" not in values(scorer.score([SUMMARY[0]], [SUMMARY[1]], [""]).row_scores[0])
-    assert "support" in values(scorer.score([SUMMARY[0]], None, [SUMMARY[2]]).row_scores[0])
-
-
 # What is believed
 
 
 @pytest.mark.parametrize(("has_references", "context"), [(True, ""), (True, SUMMARY[2]), (False, SUMMARY[2])])
-@pytest.mark.parametrize("task", KINDS)
-def test_which_rows_have_which_terms(make, nli, monkeypatch, task, context, has_references):
+@pytest.mark.parametrize("known", [ALL, Reliability(0.0, False, True), Reliability(0.2, True, False), None])
+def test_which_rows_have_which_terms(make, nli, monkeypatch, known, context, has_references):
     """Replies, records, and texts by a context alone have none; what is not believed is left out."""
     monkeypatch.setattr("mars_score.variants.judgements.nli_judge.MIN_RECALL", 0.0)
-    for known in (ALL, Reliability(0.0, False, True), Reliability(0.2, True, False), reliability_of(nli)):
-        believe(monkeypatch, known)
-        texts = [SUMMARY[0]], [SUMMARY[1]] if has_references else None, [context]
-        [row] = make(nli).score(*texts, tasks=task).row_scores
-        by_reference = has_references and known.by_reference
-        believed = {"summary": context and (known.by_context or by_reference), "text": by_reference}
+    known = known or reliability_of(nli)
+    believe(monkeypatch, known)
+    references = [SUMMARY[1]] * len(KINDS) if has_references else None
+    result = make(nli).score([SUMMARY[0]] * len(KINDS), references, [context] * len(KINDS), tasks=KINDS)
+    by_reference = has_references and known.by_reference
+    believed = {"summary": context and (known.by_context or by_reference), "text": by_reference}
+    for task, row in zip(KINDS, result.row_scores, strict=True):
         expected = {"support"} if task == "summary" and context and known.support else set()
         expected |= {"contradiction"} if believed.get(task) else set()
         assert {"support", "contradiction"} & values(row).keys() == expected
@@ -203,25 +168,17 @@ def test_models_that_do_not_ship_have_no_verdicts():
 def test_only_a_text_that_is_close_to_a_reference_is_judged_by_it(make, monkeypatch, task):
     """Of five words, four are enough and three are not; a summary is judged by its context in any case."""
     believe(monkeypatch)
-    seen = []
-    scorer = make(
-        tiny_models.tiny_nli(60),
-        encoder=tiny_models.word_encoder(),
-        dtype="float32",
-        progress=lambda stage, done, total: seen.append((stage, done, total)),
-    )
-    asked = []
-    for candidate in ("The road is busy today.", "The road is today.", "They walk home."):
-        seen.clear()
-        [row] = scorer.score(
-            [candidate], ["The road is busy now"], ["They went there. Why?"], tasks=task
-        ).row_scores
-        asked.append(sum(total for stage, done, total in seen if (stage, done) == ("contradiction", 0)))
-        is_judged = task == "summary" or asked[-1] == 1
+    reports, encoder = [], tiny_models.word_encoder()
+    settings = {"encoder": encoder, "dtype": "float32", "progress": lambda *report: reports.append(report)}
+    scorer = make(tiny_models.tiny_nli(60), **settings)
+    for candidate, is_close in (("The road is busy today.", True), ("The road is today.", False)):
+        reports.clear()
+        [row] = scorer.score([candidate], ["The road is busy now"], ["They went. Why?"], tasks=task).row_scores
+        is_judged = task == "summary" or is_close
+        assert pairs_of(reports) == (task == "summary") + is_close
         assert len(row.contradicted) == is_judged
         assert values(row).get("contradiction") == (None if not is_judged else 0 if task == "summary" else 1)
         assert row.unchecked == ("" if is_judged else "far from its references")
-    assert asked == ([2, 1, 1] if task == "summary" else [1, 0, 0])
 
 
 # Verdicts
@@ -236,48 +193,39 @@ def test_unsupported_sentences_are_told_where_that_is_reliable(make, nli, monkey
 
 
 @pytest.mark.parametrize(
-    "labels",
+    ("labels", "is_contradicted"),
     [
-        tiny_models.NLI_LABELS,
-        {0: "contradiction", 1: "neutral", 2: "entailment"},
-        {0: "contradiction", 1: "entailment", 2: "neutral"},
+        ({0: "Entailment", 1: "Neutral", 2: "CONTRADICTION"}, True),
+        ({0: "contradiction", 1: "neutral", 2: "entailment"}, False),
+        ({0: "contradiction", 1: "entailment", 2: "neutral"}, False),
     ],
 )
-def test_verdicts_are_explained(make, monkeypatch, labels):
-    """The last class is as good as sure; a notice says what is contradicted."""
-    scorer = make(tiny_models.tiny_nli(60, labels=labels))
-    untold = scorer.score(*COLUMNS, explain=True)
+def test_classes_are_found_by_their_labels(make, monkeypatch, labels, is_contradicted):
+    """The last class is as good as sure."""
+    believe(monkeypatch)
+    [row] = make(tiny_models.tiny_nli(60, labels=labels)).score(*([column[0]] for column in COLUMNS)).row_scores
+    assert bool(row.contradicted) is is_contradicted
+
+
+def test_verdicts_are_explained(make, monkeypatch):
+    """Where they are believed; a notice says what is contradicted."""
+    scorer = make(tiny_models.tiny_nli(60))
+    untold = scorer.score(*COLUMNS)
+    assert not any(row.contradicted or Notice.CONTRADICTED in row.notices for row in untold.row_scores)
     believe(monkeypatch, ALL._replace(support=reliability_of(None).support))
     result = scorer.score(*COLUMNS, explain=True)
-    for explained in (*untold.explanations, *make(None).score(*COLUMNS, explain=True).explanations):
-        assert explained.score.contradicted == ()
-    assert not any(Notice.CONTRADICTED in row.notices for row in untold.row_scores)
-    sentences = [
-        [verdict.sentence for verdict in explained.score.contradicted] for explained in result.explanations
-    ]
-    noticed = [Notice.CONTRADICTED in row.notices for row in result.row_scores]
-    if labels != tiny_models.NLI_LABELS:
-        assert (sentences, noticed, result.scores) == ([[]] * 5, [False] * 5, untold.scores)
-        return
-    assert sentences == [
-        ["The road was closed.", "They went there."],
-        [],  # a copy of its reference
-        ["They went by train."],
-        [],  # a blank candidate
-        [],  # a reply
-    ]
-    assert noticed == [bool(of_row) for of_row in sentences]
-    half = [0.5 if of_row else 1 for of_row in sentences]
+    told = [[verdict.sentence for verdict in explained.score.contradicted] for explained in result.explanations]
+    # The second is a copy of its reference, the fourth a blank candidate, the fifth a reply.
+    assert told == [["The road was closed.", "They went there."], [], ["They went by train."], [], []]
+    assert [Notice.CONTRADICTED in row.notices for row in result.row_scores] == list(map(bool, told))
+    half = [0.5 if of_row else 1 for of_row in told]
     assert result.scores == pytest.approx([one * score for one, score in zip(half, untold.scores, strict=True)])
-    for explained in result.explanations[:3]:
+    for explained in result.explanations:
         for verdict in explained.score.contradicted:
             assert verdict.probability == pytest.approx(1, abs=1e-6)
             reason = f'contradicts the {verdict.source} "{verdict.premise}" (1.00)'
             assert f"  contradicted: {verdict.sentence}\n      {reason}\n" in f"{explained}\n"
-            page = explained._repr_html_()
-            assert f"<b>contradicted</b> {verdict.sentence}" in page
-    assert result.explanations[0].score.contradicted[0].premise in ROWS[0][1]
-    assert [verdict.premise for verdict in result.explanations[2].score.contradicted] == ["They stayed."]
+            assert f"<b>contradicted</b> {verdict.sentence}" in explained._repr_html_()
 
 
 def test_files(make, monkeypatch, tmp_path, run):

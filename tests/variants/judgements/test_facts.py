@@ -16,16 +16,12 @@ def added(sentence, *sources, tagger=TAGGER):
     ("sentence", "source", "facts"),
     [
         ("Yesterday the group met Anna Bianchi.", "The group met Anna Rossi.", ("Bianchi",)),
-        ("The plant is built in Hungary.", "The plant is built in Germany.", ("Hungary",)),
         ("The talks with NASA failed.", "The talks with the European Space Agency failed.", ("NASA",)),
         ("It was said by Marta Lindqvist.", "It was said by Maria Lindqvist.", ("Marta",)),
-        ("It was said by Mr Smyth.", "It was said by Mr Smith.", ("Smyth",)),
         ("The fine is $1.2 billion.", "The fine is $1.2 million.", ("$1.2 billion",)),
         ("The trail is 2 miles long.", "The trail is 2 km long.", ("2 miles",)),
-        ("Turnout fell to 52%.", "Turnout fell to 25%.", ("52%",)),
         ("About 30,000 people came.", "About 3,000 people came.", ("30,000",)),
         ("The war ended in 1949.", "The war lasted from 1939 to 1945.", ("1949",)),
-        ("She was born on 5 June 1990.", "She was born on 5 May 1990.", ("5 June 1990",)),
         ("It lasted 38 minutes.", "Bus 38 goes there.", ("38 minutes",)),
         ("They gave 39 t/ha.", "Marlo gave 31 tonnes per hectare and Pikeln 38.", ("39 t/ha",)),
         ("She pays 23 pounds a week.", "She pays \u00a322 a week.", ("23 pounds",)),
@@ -48,7 +44,6 @@ SAID = {
     "The USA and the UK signed it.": "The United States and the United Kingdom signed it.",
     "The United States and the European Union signed it.": "The US and the EU signed it.",
     "It was launched by NASA.": "It was launched by the National Aeronautics and Space Administration.",
-    "It was sunny in Los Angeles.": "It was sunny in LA.",
     "It uses LRU here.": "It drops the least recently used entry.",
     "Yesterday Doctor Smith and Prof. Wu came.": "Dr. Smith and Professor Wu came.",
     "He met Mr. Jean-Luc Picard.": "He met Jean Luc Picard.",
@@ -56,7 +51,6 @@ SAID = {
     "It was on Tues. in Sept. 2020.": "It was on Tuesday in September 2020.",
     "It rained on May 1.": "it rained on may 1.",
     "About 200 people came.": "There were 203 people.",
-    "Two thousand people came at 9:40 p.m.": "2,000 people came at 21:40.",
     "Three players were hurt, the second one badly.": "Ada, Bo and Cy were hurt, Bo badly.",
     "Half of them left.": "Of the ten, five left.",
     "It cost 70 euros in all.": "The book cost 30 euros, the bag 40 euros.",
@@ -69,10 +63,8 @@ SAID = {
     "Yesterday Tarrow Utd won.": "Tarrow United won.",
     "A day out is planned.": "The class will visit a fort.",
     "Friends said so.": "",
-    "MEETING IN ROME WITH ANNA": "",
     "The Quiet Man of Rome": "",
     'It ended: Anna left. Bo stayed. "Cy stayed."': "",
-    "": "",
     "1. They left.": "",
 }
 
@@ -87,13 +79,12 @@ def test_any_of_several_sources_may_have_a_fact():
     assert added("In Rome he paid 500 euros to Anna.", "He lives in Rome.") == ("500 euros", "Anna")
 
 
-def test_without_a_tagger_or_its_pipeline_numbers_are_read_alone(monkeypatch):
-    sentence, source = "In Hungary he paid 500 euros.", "In Germany he paid 300 euros."
-
+def test_without_a_tagger_or_its_pipeline_numbers_are_read_alone():
     class Missing(Tagger):
         def tag(self, texts):
             raise PipelineMissingError
 
+    sentence, source = "In Hungary he paid 500 euros.", "In Germany he paid 300 euros."
     assert added(sentence, source, tagger=None) == added(sentence, source, tagger=Missing()) == ("500 euros",)
     assert added(sentence, source) == ("Hungary", "500 euros")
 
@@ -112,7 +103,8 @@ def test_many_sentences_are_tagged_at_once(monkeypatch):
     "run", ["a", "A", "1", "1,", "A. ", "1 May ", "U.S.", "12:30 ", "Ab Cd ", "twenty - ", "It is 3 km.\n"]
 )
 def test_long_runs_are_read(run):
-    missing_facts([(run * 5_000, (run * 5_000,))], None)
+    text = run * (20_000 // len(run))
+    missing_facts([(text, (text,))], None)
 
 
 def test_a_word_of_many_equal_letters_is_looked_up_at_once():

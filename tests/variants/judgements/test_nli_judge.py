@@ -78,14 +78,15 @@ def test_models_read_statements_and_plain_premises():
     """What a premise says word for word is not asked; judgements have plain sentences and whole premises."""
     reference, context = "The **road** is old [1]. Nobody came.", "The road&#39;s new."
     candidate = "Yes, the road is old! The road is old [1]. So, \u201cwe won\u201d \U0001f600"
-    calls, rows = Calls(), [Row(candidate, (reference,)), Row(candidate, (reference,), context, (), "summary")]
+    calls, rows = Calls(), [text(candidate, reference), summary(candidate, context, reference)]
     judge = NliJudge(None, PlusConfig())
     questions = [Question(rows[0], by_reference=True), Question(rows[1], by_context=True, by_reference=True)]
     found = judge.judge(questions, calls)
-    plain_premise = "The road is old [1]. Nobody came."  # a mark that both have stays
     sentences = "Yes, the road is old!", "The road is old [1].", 'So, "we won" \U0001f600'
     said = Entailment(0.2, 0.1), Entailment(1.0, 0.0), Entailment(0.2, 0.1)
-    assert found[rows[0]] == [Judgement(text, reference, one) for text, one in zip(sentences, said, strict=True)]
+    assert found[rows[0]] == [
+        Judgement(sentence, reference, one) for sentence, one in zip(sentences, said, strict=True)
+    ]
     assert found[rows[1]] == [Judgement(one.sentence, context, said[0], one) for one in found[rows[0]]]
     assert set(calls.asked) == {
         ("The road is old. Nobody came.", "The road is old."),
@@ -93,7 +94,6 @@ def test_models_read_statements_and_plain_premises():
         ("The road's new.", "The road is old."),
         ("The road's new.", "We won."),
     }
-    assert plain_premise not in {premise for premise, _ in calls.asked}
     assert judge.judge([Question(rows[1], by_context=True)], calls)[rows[1]][0].by_reference is None
 
 
@@ -142,8 +142,6 @@ def test_a_verdict_is_told_by_a_premise_that_is_believed(certain):
     assert bool(verdict(0.95, 0.2, known=known)) is known.by_context
     assert bool(verdict(0.95, known=known)) is known.by_context
     assert bool(verdict(0.95, task="text", known=known)) is known.by_reference
-    [text] = follows(Entailment(0.0, 0.95), task="text").contradicted
-    assert text.source == "reference"
 
 
 def test_a_contradicted_sentence_is_not_supported():
@@ -181,13 +179,12 @@ def test_two_readings_allow_no_more_than_each_of_them():
 
 
 def test_an_entailment_comes_back_from_json():
-    for one in (READ, Entailment(0.25, 0.5)):
-        assert Entailment.from_json(*json.loads(json.dumps(one))) == one
+    assert Entailment.from_json(*json.loads(json.dumps(READ))) == READ
 
 
 def test_a_verdict_has_the_words_of_its_premise():
-    [by_reference] = follows(Entailment(0.0, 0.99, 0.99, ("It",)), task="text").contradicted
-    assert (by_reference.words, by_reference.absent) == (("It",), ())
+    [found] = follows(Entailment(0.0, 0.99, 0.99, ("It",)), task="text").contradicted
+    assert (found.words, found.absent, found.source) == (("It",), (), "reference")
     known = ALL._replace(min_refutation=0.85)
     assert [one.words for one in follows(READ, known=known).contradicted] == [("new",)]
     assert follows(READ, known=ALL).contradicted == ()  # .9 times .95
@@ -248,37 +245,23 @@ def test_a_question_of_passages_is_no_evidence(candidate, passages):
 
 # What a premise says word for word, and what models read
 
-DIFFERENT = {
-    "The list is [a, b, c].": "The list is [x, y, z].",
-    "\u2714 It runs on Windows.": "\u2718 It runs on Windows.",
-    "It is written in C#.": "It is written in C.",
-    "Copy <source> to <target>.": "Copy <target> to <source>.",
-    "It rained.": "It rained!",
-    "The site is www.a.org today.": "The site is www.b.org today.",
-    "It covers 40 km\u00b2.": "It covers 40 km.",
-}
-EQUAL = {
-    "The list is [1, 2, 3].": "The list is [1, 2, 3]",
-    "\u2714 It runs on Windows.": "\u2714  it runs on windows.",
-    "He said \u201cno\u201d.": 'He said "no".',
-    "It **rained** [1].": "It rained [1].",
-    "Anna left, and Bo came.": "It was late. Anna left, and Bo came. It rained.",
-    "It rained.\u00a0": "It rained.",
-    "<b>It</b> rained.": "<b>It</b> rained.",
-}
 
-
-@pytest.mark.parametrize(("candidate", "premise"), DIFFERENT.items())
-def test_a_model_is_asked_where_any_sign_differs(candidate, premise):
+@pytest.mark.parametrize(
+    ("candidate", "premise", "is_said"),
+    [
+        ("The list is [a, b, c].", "The list is [x, y, z].", False),
+        ("The list is [1, 2, 3].", "The list is [1, 2, 3]", True),
+        ("It rained.", "It rained!", False),
+        ("It rained.\u00a0", "It rained.", True),
+        ("The site is www.a.org today.", "The site is www.b.org today.", False),
+        ("It **rained** [1].", "It rained [1].", True),
+        ("It covers 40 km\u00b2.", "It covers 40 km.", False),
+        ("<b>It</b> rained.", "It was late. <b>It</b> rained. He left.", True),
+    ],
+)
+def test_a_model_is_not_asked_of_what_a_premise_says_word_for_word(candidate, premise, is_said):
     found = conclude(summary(candidate, premise))
-    assert len(found.asked) == 1
-    assert found.support == NEUTRAL.entailment
-
-
-@pytest.mark.parametrize(("candidate", "premise"), EQUAL.items())
-def test_what_a_premise_says_word_for_word_is_supported_without_a_model(candidate, premise):
-    found = conclude(summary(candidate, premise))
-    assert (found.asked, found.support) == ([], 1.0)
+    assert (len(found.asked), found.support) == ((0, 1.0) if is_said else (1, NEUTRAL.entailment))
 
 
 @pytest.mark.parametrize(
@@ -286,10 +269,7 @@ def test_what_a_premise_says_word_for_word_is_supported_without_a_model(candidat
     [
         ("We won [1].", "They lost [2].", ("They lost [2].", "We won [1].")),
         ("We won [1].", "They lost.", ("They lost.", "We won.")),
-        ("We won.", "They lost [2].", ("They lost.", "We won.")),
         ("We won \U0001f600", "They lost \U0001f622", ("They lost \U0001f622", "We won \U0001f600.")),
-        ("We won \U0001f600", "They lost.", ("They lost.", "We won.")),
-        ("We won (Smith 2020).", "They lost (Wu 2021).", ("They lost (Wu 2021).", "We won (Smith 2020).")),
         ("**We** won.", "They _lost_.", ("They lost.", "We won.")),
     ],
 )
@@ -300,16 +280,12 @@ def test_marks_that_both_texts_have_stay(candidate, premise, asked):
 # Quantities
 
 QUANTITIES = [
-    ("The ticket costs {}.", "\u20ac49.90", ["49.90 euros", "EUR 49.90"], ["94.90 euros", "\u20ac59.90"]),
-    ("The night train leaves at {}.", "21:40", ["9:40 p.m.", "9.40 pm"], ["9:40 a.m.", "21:14"]),
-    ("The contract lasts {} in all.", "two years", ["24 months", "2 years"], ["three years", "two months"]),
-    ("The tour takes {} in all.", "90 minutes", ["1.5 hours", "ninety minutes"], ["80 minutes", "2.5 hours"]),
-    ("The trail is {} long.", "2 km", ["2,000 m", "two kilometres"], ["3 km", "2 miles"]),
-    ("The bag weighs {} now.", "1.5 kg", ["1,500 g"], ["15 kg"]),
-    ("Turnout fell to {} this year.", "25%", ["25 percent", "25 per cent"], ["52%"]),
+    ("The ticket costs {}.", "\u20ac49.90", ["49.90 euros", "EUR 49.90"], "94.90 euros"),
+    ("The tour takes {} in all.", "90 minutes", ["1.5 hours", "ninety minutes"], "2.5 hours"),
+    ("Turnout fell to {} this year.", "25%", ["25 percent"], "52%"),
 ]
-FORMS = [(text, value, said) for text, value, equal, _ in QUANTITIES for said in (value, *equal)]
-OTHERS = [(text, value, said) for text, value, _, other in QUANTITIES for said in other]
+FORMS = [(text, value, said) for text, value, equal, _ in QUANTITIES for said in equal]
+OTHERS = [(text, value, other) for text, value, _, other in QUANTITIES]
 
 
 @pytest.mark.parametrize(("sentence", "value", "said"), FORMS)
@@ -356,11 +332,7 @@ def differs(premise, hypothesis):
         ("minister", "minsiter"),
         ("minister", "ministter"),
         ("resigned", "resgned"),
-        ("report", "reprot"),
-        ("after", "afetr"),
-        ("came", "camme"),
         ("from", "form"),  # a word, too
-        ("from", "frm"),
     ],
 )
 def test_a_misspelt_word_is_no_contradiction(word, misspelt):
@@ -372,10 +344,7 @@ def test_a_misspelt_word_is_no_contradiction(word, misspelt):
     ("word", "other"),
     [
         ("minister", "mayor"),
-        ("resigned", "stayed"),
         ("report", "resort"),
-        ("after", "before"),
-        ("came", "fame"),
         ("came", "come"),
         ("from", "for"),
         ("Rome", "Paris"),
@@ -391,25 +360,23 @@ def test_another_word_is_a_contradiction_if_a_model_says_so(word, other):
 # Words to the listener, questions, refusals, fragments
 
 
-@pytest.mark.parametrize("lead", ["", "Thank you for reaching out, ", "Sure! ", "Answer: ", "So, ", "- "])
-@pytest.mark.parametrize("is_right", [True, False])
-def test_what_stands_beside_words_to_the_listener_is_judged(lead, is_right):
-    candidate = f"{lead}The pool reopens {'late' if is_right else 'early'}."
-    found = conclude(summary(candidate, "The pool reopens late."), differs)
-    assert found.support == (
-        1.0 if is_right and lead in ("", "Sure! ") else ENTAILED.entailment if is_right else 0.0
+@pytest.mark.parametrize(
+    ("lead", "support"), [("", 1.0), ("Sure! ", 1.0), ("So, ", ENTAILED.entailment), ("- ", ENTAILED.entailment)]
+)
+def test_what_stands_beside_words_to_the_listener_is_judged(lead, support):
+    right, wrong = (
+        conclude(summary(f"{lead}The pool reopens {when}.", "The pool reopens late."), differs)
+        for when in ("late", "early")
     )
-    assert len(found.contradicted) == (not is_right)
+    assert (right.support, right.contradicted) == (support, ())
+    assert (wrong.support, len(wrong.contradicted)) == (0.0, 1)
 
 
 @pytest.mark.parametrize(
     ("candidate", "notice"),
     [
-        ("Are dogs allowed?", None),
         ("Are dogs allowed? Who knows?", None),
         ("The text does not mention how long it took.", Notice.REFUSAL),
-        ("I cannot answer that from the passages.", Notice.REFUSAL),
-        ("Dogs, always.", Notice.FRAGMENT),
         ("Dogs? Always. In the park.", Notice.FRAGMENT),
     ],
 )
@@ -492,7 +459,6 @@ def test_copied_words_count_beyond_the_references_of_a_dialogue():
     ("broken", "whole", "is_joined"),
     [
         ("It opens on Tues-\nday.", "It opens on Tuesday.", True),
-        ("The govern-\nment resigned.", "The government resigned.", True),
         ("It is an infor\u00admation centre.", "It is an information centre.", True),
         ("He left - they came.", "He left they came.", False),
         ("They re-\nsign it.", "They resign it.", False),
@@ -530,68 +496,45 @@ def test_what_is_certainly_another_language_is_not_judged(candidate, context, is
         )
 
 
-# Faults of the code
-
-
-@pytest.mark.parametrize(("how", "expected"), [("max", 0.9), ("mean", 0.6)])
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("max", {"references": 0.8, "sentences": 0.9}), ("mean", {"references": 0.5, "sentences": 0.6})],
+)
 def test_the_aggregation_of_references_reaches_the_term_sentences(how, expected):
-    features = Features(
-        Row("a", ("b", "c"), "d", (), "data"),
-        frozenset({"references", "sentences"}),
-        recalls=[0.2, 0.8],
-        reference_cosines=[0.3, 0.9],
-    )
+    row, terms = Row("a", ("b", "c"), "d", (), "data"), frozenset({"references", "sentences"})
+    features = Features(row, terms, recalls=[0.2, 0.8], reference_cosines=[0.3, 0.9])
     values = {term.name: term.value for term in plus(features, PlusConfig(reference_aggregation=how))}
-    assert values == pytest.approx({"references": 0.8 if how == "max" else 0.5, "sentences": expected})
+    assert values == pytest.approx(expected)
 
 
 # Facts
 
 SOURCE = "Anna Rossi opened the hall in Bonn in 1969, and 300 people came."
-ADDED = {
-    "It was Anna Bianchi who opened the hall.": ("Bianchi",),
-    "The hall was opened in 1970 in Bonn.": ("1970",),
-    "In Bonn 500 people saw Anna Rossi.": ("500",),
-    "The hall in Hamburg was opened.": ("Hamburg",),
-}
-KEPT = [
-    "It was Anna Rossi who opened the hall.",
-    "The hall was opened in 1969 in Bonn.",
-    "In Bonn three hundred people saw Rossi.",
-    "The new hall was opened, and many came.",
-]
 
 
-def rows_with_facts(candidate):
-    yield summary(candidate, SOURCE)
-    yield summary(candidate, f"It is new.{PASSAGE_BREAK}{SOURCE}", "A reference.")
-    yield Row(candidate, (SOURCE,), "name: x", (), "data")
-    yield Row(candidate, ("A hall was opened.",), f"facts: {SOURCE}", (), "data")
-
-
-@pytest.mark.parametrize(("candidate", "words"), ADDED.items())
-def test_facts_that_no_source_has_are_told(candidate, words):
-    """They change no score, and are no contradiction."""
-    for row in rows_with_facts(candidate):
+@pytest.mark.parametrize(
+    ("candidate", "words"),
+    [
+        ("It was Anna Bianchi who opened the hall.", ("Bianchi",)),
+        ("In Bonn 500 people saw Anna Rossi.", ("500",)),
+        ("In Bonn three hundred people saw Rossi in the new hall.", ()),
+    ],
+)
+def test_facts_that_no_source_of_a_summary_or_a_record_has_are_told(candidate, words):
+    """They change no score, and are no contradiction; of replies and texts none are told."""
+    for row in (
+        summary(candidate, SOURCE),
+        summary(candidate, f"It is new.{PASSAGE_BREAK}{SOURCE}", "A reference."),
+        Row(candidate, (SOURCE,), "name: x", (), "data"),
+        Row(candidate, ("A hall was opened.",), f"facts: {SOURCE}", (), "data"),
+    ):
         found = conclude(row)
-        assert [(one.sentence, one.words, one.number, one.source) for one in found.unsupported] == [
-            (candidate, words, 1, "context")
-        ]
+        told = [(one.sentence, one.words, one.number, one.source) for one in found.unsupported]
+        assert told == [(candidate, words, 1, "context")] * bool(words)
         assert found.contradicted_share in (0.0, None)
         assert found.contradicted == ()
-
-
-@pytest.mark.parametrize("candidate", KEPT)
-def test_facts_of_a_source_are_not_told(candidate):
-    for row in rows_with_facts(candidate):
-        assert conclude(row).unsupported == ()
-
-
-@pytest.mark.parametrize("candidate", ADDED)
-def test_of_replies_and_texts_facts_are_not_told(candidate):
-    for row in (Row(candidate, (SOURCE,), SOURCE, (), task) for task in ("text", "dialogue")):
-        assert conclude(row).unsupported == ()
-    assert conclude(text(candidate, SOURCE)).unsupported == ()
+    for task in ("text", "dialogue"):
+        assert conclude(Row(candidate, (SOURCE,), SOURCE, (), task)).unsupported == ()
 
 
 def test_a_sentence_that_is_not_entailed_has_its_words_as_well():
@@ -620,14 +563,12 @@ def test_a_summary_loses_half_by_a_quantity_or_by_a_reference_where_that_is_reli
     known, contradicted_by, candidate, share
 ):
     """By any verdict it loses its support."""
-    context, reference = "The road is 5 km long. It was built here.", "The road is new."
-    premises = {"context": "The road is 5 km long. It was built here.", "reference": reference, "nothing": ""}
+    texts = {"context": "The road is 5 km long. It was built here.", "reference": "The road is new."}
 
     def says(premise, hypothesis):
-        others = Entailment(0.0, 0.3)  # does not rule it out
-        return Entailment(0.0, 0.95) if premise == premises[contradicted_by] else others
+        return Entailment(0.0, 0.95 if premise == texts.get(contradicted_by) else 0.3)  # .3 does not rule it out
 
-    found = conclude(summary(candidate, context, reference), says, known)
+    found = conclude(summary(candidate, *texts.values()), says, known)
     assert found.contradicted_share == share
     assert bool(found.contradicted) is (contradicted_by != "nothing")
     if found.contradicted:

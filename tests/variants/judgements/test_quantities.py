@@ -4,84 +4,66 @@ import pytest
 
 from mars_score.variants.judgements.quantities import conflicts, equal, in_notation_of, is_said, read_quantities
 
-SAME = [  # each group is one quantity
-    ["34", "thirty-four", "thirty four", "34.0"],
-    ["3,000", "3000", "three thousand", "3k", "3.000", "3 000", "3\u202f000", "3'000"],
-    ["8.1bn", "8,100 million", "8.1 billion", "8100000000"],
-    ["two and a half million", "2.5 million", "2,500,000", "2.5mn"],
-    ["a dozen", "12", "twelve", "one dozen"],
-    ["half a dozen", "6", "six"],
-    ["three quarters of a million", "750,000", "0.75 million", "seven hundred and fifty thousand"],
-    ["twenty-two hundred", "2,200", "two thousand two hundred"],
-    ["25%", "25 percent", "25 per cent", "25 pct", "a quarter", "one in four", "1 in 4", "0.25", "one quarter"],
-    ["three fifths", "60%", "six out of ten", "60 percent"],
-    ["one eighth", "12.5 per cent", "one in eight", "an eighth."],
-    ["two-thirds", "two thirds", "2/3"],
-    ["half of it", "50% of it", "one half of it"],
-    ["$1.2 million", "USD 1.2m", "1.2 million dollars", "$1,200,000", "US$1.2M", "1.2m US dollars"],
-    ["\u20ac49.90", "49.90 euros", "EUR 49.90", "49,90 \u20ac", "49.90 EUR", "49 euros and 90 cents"],
-    ["\u00a3385", "GBP 385", "three hundred and eighty-five pounds", "385 pounds"],
-    ["$7.50", "seven dollars fifty", "7 dollars and 50 cents", "seven and a half dollars"],
-    ["2 km", "2,000 m", "1.24 miles", "two kilometres", "2 kilometers", "2 KM"],
-    ["500 g", "half a kilo", "0.5 kg", "500 grams", "\u00bd kg", "500g"],
-    [".5 mg", "0.5 mg", "500 \u00b5g", "500 \u03bcg", "500 mcg", "500 micrograms"],
-    ["\u00bd cup", "1/2 cup", "half a cup", "0.5 cups"],
-    ["1 \u00bd cups", "1\u00bd cups", "1 1/2 cups", "one and a half cups"],
-    ["100 \u00b0C", "212 \u00b0F", "one hundred degrees Celsius", "100 degrees centigrade", "212F"],
-    ["-10 \u00b0C", "minus 10 \u00b0C", "\u221210 \u00b0C", "ten degrees Celsius below zero", "14 \u00b0F"],
-    [
-        "90 minutes",
-        "1.5 hours",
-        "an hour and a half",
-        "one and a half hours",
-        "1 h 30 min",
-        "1 hour and 30 minutes",
-    ],
-    ["two years", "24 months", "2 yrs", "a couple of years"],
-    ["a year and a half", "18 months", "1.5 years"],
-    ["36 hours", "a day and a half", "1.5 days"],
-    ["six weeks", "42 days", "three fortnights"],
-    ["three decades", "thirty years", "30 years"],
-    ["45 seconds", "three quarters of a minute", "45 s", "0.75 minutes"],
-    ["90 km/h", "90 kph", "ninety kilometres an hour", "25 metres per second", "25 m/s", "90 kilometers per hour"],
-    ["60 mph", "60 miles per hour", "a mile a minute", "sixty miles an hour"],
-    ["5 GB", "5 gigabytes", "5,000 MB"],
-    ["100 m\u00b2", "100 square metres", "100 m2", "100 sq m"],
-    ["six feet two", "six feet two inches", "74 inches", "188 cm"],
-    ["21:40", "9:40 p.m.", "9:40pm", "9.40 p.m.", "twenty to ten in the evening", "9:40 PM"],
-    ["noon", "12 p.m.", "12:00", "midday", "12 noon"],
-    ["16:15", "a quarter past four in the afternoon", "4.15 p.m."],
-    ["half past five in the morning", "5:30 a.m.", "05:30", "5.30 in the morning"],
-    [
-        *("3 May 2024", "May 3, 2024", "2024-05-03", "3.5.2024", "3/5/24", "3rd May 2024"),
-        *("the third of May 2024", "5/3/24"),
-    ],
-    ["7 Nov.", "November 7", "the seventh of November", "7th November"],
-    ["1974", "nineteen seventy-four", "in 1974"],
-    ["in '74", "in 1974", "in nineteen seventy-four"],
-    ["the 1960s", "the nineteen-sixties", "between 1960 and 1969", "the '60s"],
-    ["the 19th century", "the nineteenth century"],
-    ["1939-45", "1939 to 1945", "1939\u20131945", "from 1939 to 1945"],
-    ["on Tuesday", "on Tues.", "on Tue.", "on TUESDAY"],
-    ["3rd place", "third place"],
-    ["the twenty-third day", "the 23rd day"],
-    [
-        "3 to 5 days",
-        "3-5 days",
-        "3\u20135 days",
-        "three to five days",
-        "between three and five days",
-        "3 or 5 days",
-    ],
-    ["0 \u00b0C", "32 \u00b0F", "0 degrees Celsius"],
-    ["18:45", "at 1845 hours", "6:45 p.m."],
-    ["1.8 m", "1 metre 80", "180 cm", "1.80 metres"],
-    ["48 hours", "2 full days", "two days"],
-    ["a score of", "20", "twenty"],
-    ["27-24", "27:24", "twenty-seven to twenty-four"],
-    ["1:50,000", "one to fifty thousand"],
+SAME = [  # each line is one quantity
+    "34 | thirty-four | thirty four | 34.0",
+    "3,000 | 3000 | three thousand | 3k | 3.000 | 3 000 | 3\u202f000 | 3'000",
+    "8.1bn | 8,100 million | 8.1 billion | 8100000000",
+    "two and a half million | 2.5 million | 2,500,000 | 2.5mn",
+    "a dozen | 12 | twelve | one dozen",
+    "half a dozen | 6 | six",
+    "three quarters of a million | 750,000 | 0.75 million | seven hundred and fifty thousand",
+    "twenty-two hundred | 2,200 | two thousand two hundred",
+    "25% | 25 percent | 25 per cent | 25 pct | a quarter | one in four | 1 in 4 | 0.25 | one quarter",
+    "three fifths | 60% | six out of ten | 60 percent",
+    "one eighth | 12.5 per cent | one in eight | an eighth.",
+    "two-thirds | two thirds | 2/3",
+    "half of it | 50% of it | one half of it",
+    "$1.2 million | USD 1.2m | 1.2 million dollars | $1,200,000 | US$1.2M | 1.2m US dollars",
+    "\u20ac49.90 | 49.90 euros | EUR 49.90 | 49,90 \u20ac | 49.90 EUR | 49 euros and 90 cents",
+    "\u00a3385 | GBP 385 | three hundred and eighty-five pounds | 385 pounds",
+    "$7.50 | seven dollars fifty | 7 dollars and 50 cents | seven and a half dollars",
+    "2 km | 2,000 m | 1.24 miles | two kilometres | 2 kilometers | 2 KM",
+    "500 g | half a kilo | 0.5 kg | 500 grams | \u00bd kg | 500g",
+    ".5 mg | 0.5 mg | 500 \u00b5g | 500 \u03bcg | 500 mcg | 500 micrograms",
+    "\u00bd cup | 1/2 cup | half a cup | 0.5 cups",
+    "1 \u00bd cups | 1\u00bd cups | 1 1/2 cups | one and a half cups",
+    "100 \u00b0C | 212 \u00b0F | one hundred degrees Celsius | 100 degrees centigrade | 212F",
+    "-10 \u00b0C | minus 10 \u00b0C | \u221210 \u00b0C | ten degrees Celsius below zero | 14 \u00b0F",
+    "90 minutes | 1.5 hours | an hour and a half | one and a half hours | 1 h 30 min | 1 hour and 30 minutes",
+    "two years | 24 months | 2 yrs | a couple of years",
+    "a year and a half | 18 months | 1.5 years",
+    "36 hours | a day and a half | 1.5 days",
+    "six weeks | 42 days | three fortnights",
+    "three decades | thirty years | 30 years",
+    "45 seconds | three quarters of a minute | 45 s | 0.75 minutes",
+    "90 km/h | 90 kph | ninety kilometres an hour | 25 metres per second | 25 m/s | 90 kilometers per hour",
+    "60 mph | 60 miles per hour | a mile a minute | sixty miles an hour",
+    "5 GB | 5 gigabytes | 5,000 MB",
+    "100 m\u00b2 | 100 square metres | 100 m2 | 100 sq m",
+    "six feet two | six feet two inches | 74 inches | 188 cm",
+    "21:40 | 9:40 p.m. | 9:40pm | 9.40 p.m. | twenty to ten in the evening | 9:40 PM",
+    "noon | 12 p.m. | 12:00 | midday | 12 noon",
+    "16:15 | a quarter past four in the afternoon | 4.15 p.m.",
+    "half past five in the morning | 5:30 a.m. | 05:30 | 5.30 in the morning",
+    "3 May 2024 | May 3, 2024 | 2024-05-03 | 3.5.2024 | 3/5/24 | 3rd May 2024 | the third of May 2024 | 5/3/24",
+    "7 Nov. | November 7 | the seventh of November | 7th November",
+    "1974 | nineteen seventy-four | in 1974",
+    "in '74 | in 1974 | in nineteen seventy-four",
+    "the 1960s | the nineteen-sixties | between 1960 and 1969 | the '60s",
+    "the 19th century | the nineteenth century",
+    "1939-45 | 1939 to 1945 | 1939\u20131945 | from 1939 to 1945",
+    "on Tuesday | on Tues. | on Tue. | on TUESDAY",
+    "3rd place | third place",
+    "the twenty-third day | the 23rd day",
+    "3 to 5 days | 3-5 days | 3\u20135 days | three to five days | between three and five days | 3 or 5 days",
+    "0 \u00b0C | 32 \u00b0F | 0 degrees Celsius",
+    "18:45 | at 1845 hours | 6:45 p.m.",
+    "1.8 m | 1 metre 80 | 180 cm | 1.80 metres",
+    "48 hours | 2 full days | two days",
+    "a score of | 20 | twenty",
+    "27-24 | 27:24 | twenty-seven to twenty-four",
+    "1:50,000 | one to fifty thousand",
 ]
-PAIRS = [(group[0], other) for group in SAME for other in group[1:]]
 DIFFERENT = [
     ("5 \u2030", "5"), ("5 \u2030", "5%"), ("5%", "5"), ("3:1", "3 1"), ("3:1", "1:3"),
     ("-1 \u00b0C", "1 \u00b0C"), ("1/2 cup", "12 cups"), ("5 \u00b5g", "5 mg"), (".5 mg", "5 mg"),
@@ -103,23 +85,21 @@ def one(text):
     return found
 
 
-@pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_equal_in_another_notation(a, b):
-    assert equal(one(a), one(b))
-    assert is_said(one(a), [one(b)])
-    assert not conflicts(one(a), [one(b)])
+@pytest.mark.parametrize("group", SAME)
+def test_a_quantity_is_equal_in_every_notation_and_takes_that_of_a_premise(group):
+    first, *others = group.split(" | ")
+    for other in others:
+        assert equal(one(first), one(other)), other
+        assert is_said(one(first), [one(other)])
+        assert not conflicts(one(first), [one(other)])
+        taken = in_notation_of(f"We saw {other} there.", f"It was {first} then.")
+        assert equal(one(taken), one(first))
+        assert in_notation_of(taken, f"It was {first} then.") == taken
 
 
 @pytest.mark.parametrize(("a", "b"), DIFFERENT)
 def test_another_value_is_never_equal(a, b):
     assert not any(equal(x, y) for x in read_quantities(a) for y in read_quantities(b))
-
-
-@pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_the_notation_of_the_premise(a, b):
-    taken = in_notation_of(f"We saw {b} there.", f"It was {a} then.")
-    assert equal(one(taken), one(a))
-    assert in_notation_of(taken, f"It was {a} then.") == taken
 
 
 NO_QUANTITY = [
@@ -146,10 +126,7 @@ SPANS = [
     ("Twice a day, 5 dollars an hour.", ["Twice", "5 dollars"]),
     ("A carrot of 1.8 m from the crown, 11.5m viewers.", ["1.8 m", "11.5m"]),
     ("In The Sun. Then it ran 1884\u201385.", ["1884\u201385"]),
-    (
-        "From March 3, 2004 to May 5, 2006, a week-and-a-half",
-        ["March 3, 2004", "May 5, 2006", "a week-and-a-half"],
-    ),
+    ("From March 3, 2004 to 5 May, a week-and-a-half", ["March 3, 2004", "5 May", "a week-and-a-half"]),
     ("The second series, a surface of 10,000 K, 4 x 110 in 132 in", ["second", "10,000", "4", "110", "132"]),
     ("THE TREASURER WON 52.5% OF IT.", ["52.5%"]),
     ("Two dogs.\nThree cats. Four cows", ["Two", "Three", "Four"]),
@@ -192,14 +169,14 @@ SAID = [
     ("the early 19th century", "in 1810"), ("at least 18", "18 or older"), ("2", "7-2"),
     ("the 38th birthday", "38 years"), ("fifty years", "its 50th anniversary"),
     ("at most 8 kg", "not more than 8 kg"), ("twice", "two times"),
-    ("at 7 a.m.", "at 6:30 a.m., half an hour earlier"),
+    ("at 7 a.m.", "at 6:30 a.m., half an hour earlier"), ("six years", "It lasted from 1939 to 1945."),
 ]  # fmt: skip
 UNSAID = [
     ("about 200", "300"), ("just under a thousand", "1,004"), ("more than nine billion", "8.1 billion"),
     ("in 2023", "3 May 2024"), ("at least 8 kg", "at most 8 kg"), ("more than 8 kg", "at most 8 kg"),
     ("under 18", "at least 18"), ("12", "13"), ("the mid-1990s", "in 1974"),
     ("well over thirty kilometres", "29.7 km"), ("100", "102"), ("more than 3", "300"),
-    ("in June", "3 May 2024"), ("at ten", "9:00"), ("$5", "5%"),
+    ("in June", "3 May 2024"), ("at ten", "9:00"), ("$5", "5%"), ("eight years", "It lasted from 1939 to 1945."),
 ]  # fmt: skip
 
 
@@ -212,12 +189,6 @@ def test_a_quantity_that_follows_is_said(said, known):
 @pytest.mark.parametrize(("said", "known"), UNSAID)
 def test_a_quantity_that_does_not_follow_is_unsaid(said, known):
     assert not is_said(one(said), read_quantities(known))
-
-
-def test_years_and_the_time_between_them():
-    known = read_quantities("The war lasted from 1939 to 1945.")
-    assert is_said(one("six years"), known)
-    assert not is_said(one("eight years"), known)
 
 
 CONFLICTS = [
@@ -261,12 +232,9 @@ def test_writing_in_the_notation_of_a_premise(hypothesis, premise, expected):
     assert in_notation_of(hypothesis, premise) == expected
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        *("1", "1 ", "1,", "1-", "one ", "hundred and ", "half a ", "May ", "1 km ", "not more than ", "a@"),
-        *("A-", "(", "9 to "),
-    ],
-)
+LOOPS = ["1", "1 ", "1,", "1-", "one ", "hundred and ", "half a ", "May ", "1 km ", "not more than ", "a@"]
+
+
+@pytest.mark.parametrize("loop", [*LOOPS, "A-", "(", "9 to "])
 def test_degenerate_texts_are_left(loop):
     assert read_quantities(loop * (100_000 // len(loop))) == ()

@@ -22,81 +22,67 @@ from research.entailment.surface import LEARNED, MEASURED
 
 FACT = "It rained in May."
 # Texts that state FACT.
-SAME = {
-    "no mark": "It rained in May",
-    "lower case": "it rained in May.",
-    "exclamation marks": "It rained in May!!",
-    "ellipsis": "It rained in May ...",
-    "one sign": "It rained in May\u2026",
-    "full-width signs": "It rained in May\uff0e",
-    "Chinese full stop": "It rained in May\u3002",
-    "white space": " It  rained\nin\tMay .",
-    "emoji": "\U0001f327\ufe0f It rained in May. \U0001f468\u200d\U0001f469\u200d\U0001f467",
-    "emoticon": "It rained in May. :D",
-    "other emoticon": "It rained in May :-).",
-    "heart": "It rained in May. <3",
-    "number": "It rained in May [1].",
-    "numbers": "It rained in May.[4-6]",
-    "footnote": "It rained in May[^7].",
-    "superscript": "It rained in May.\u00b9\u00b2",
-    "author": "It rained in May (Smith 2020).",
-    "authors": "It rained in May (see Smith and Jones, 2019; Wu et al., 2021b).",
-    "pages": "It rained in May (Smith 2020, p. 4).",
-    "needed": "It rained in May [citation needed].",
-    "source": "It rained in May [Source].",
-    "page": "It rained in May (see p. 4).",
-    "bold": "**It rained** in **May**.",
-    "italic": "_It_ rained in *May*.",
-    "both": "_**It rained**_ in ***May***.",
-    "code": "It rained in `May`.",
-    "tags": "<p>It rained<br/> in <b class='x'>May</b>.</p>",
-    "tags within tags": "<b>It <b>rained</b> in <i>May</i></b>.",
-    "comment": "It rained <!-- in March --> in May.",
-    "link": "It rained in [May](https://example.org/may).",
-    "image": "It rained in ![May](/may.png).",
-    "address": "It rained in May. https://example.org/a?b=c",
-    "address in brackets": "It rained in May (www.example.org/a).",
-    "entity": "It rained in&nbsp;May&#46;",
-    "soft hyphen": "It rain\u00aded in May.",
-    "dash in front": "- It rained in May.",
-    "bullet": "\u2022 It rained in May.",
-    "quotation of a mail": "> It rained in May.",
-    "heading": "## It rained in May",
-    "cell": "| It rained in May. |",
-    "label": "Answer: it rained in May.",
-    "longer label": "**My final summary:** it rained in May.",
-    "yes": "Yes, it rained in May.",
-    "yes as a sentence": "Yes. It rained in May.",
-    "sure": "Sure! It rained in May.",
-    "so": "So, it rained in May.",
-    "thanks": "Thank you for reaching out, it rained in May.",
-    "several": "- So, in short, note that it rained in May.",
-    "dash behind": "Well - it rained in May.",
-    "according to": "According to the text above, it rained in May.",
-    "the text says": "The passage states that it rained in May.",
-    "quotation marks": '"It rained in May."',
-    "curly ones": "\u201cIt rained in May\u201d.",
-    "single ones": "'It rained in May.'",
-    "angle ones": "\u00abIt rained in May\u00bb",
-    "special tokens": "<s>It rained in May.</s><|im_end|>",
-    "unknown tokens": "It [UNK] rained <unk> in May. [SEP]",
-    "replacement": "It rained in May.\ufffd",
-    "escaped bytes": "It rained\\xC2\\xa0in May\\xe2\\x80\\xa6",
-}
+SAME = [
+    "It rained in May",
+    "it rained in May.",
+    "It rained in May!!",
+    "It rained in May\u2026",
+    "It rained in May\uff0e",
+    "It rained in May\u3002",
+    " It  rained\nin\tMay .",
+    "\U0001f327\ufe0f It rained in May. \U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "It rained in May. :D",
+    "It rained in May. <3",
+    "It rained in May.[4-6]",
+    "It rained in May[^7].",
+    "It rained in May.\u00b9\u00b2",
+    "It rained in May (see Smith and Jones, 2019; Wu et al., 2021b).",
+    "It rained in May (Smith 2020, p. 4).",
+    "It rained in May [citation needed].",
+    "It rained in May (see p. 4).",
+    "_It_ rained in *May*.",
+    "_**It rained**_ in ***May***.",
+    "It rained in `May`.",
+    "<p>It rained<br/> in <b class='x'>May</b>.</p>",
+    "<b>It <b>rained</b> in <i>May</i></b>.",
+    "It rained <!-- in March --> in May.",
+    "It rained in [May](https://example.org/may).",
+    "It rained in ![May](/may.png).",
+    "It rained in May. https://example.org/a?b=c",
+    "It rained in May (www.example.org/a).",
+    "It rained in&nbsp;May&#46;",
+    "It rain\u00aded in May.",
+    "- It rained in May.",
+    "\u2022 It rained in May.",
+    "> It rained in May.",
+    "| It rained in May. |",
+    "Answer: it rained in May.",
+    "**My final summary:** it rained in May.",
+    "Yes. It rained in May.",
+    "Sure! It rained in May.",
+    "Thank you for reaching out, it rained in May.",
+    "- So, in short, note that it rained in May.",
+    "Well - it rained in May.",
+    "According to the text above, it rained in May.",
+    "The passage states that it rained in May.",
+    "\u201cIt rained in May\u201d.",
+    "'It rained in May.'",
+    "\u00abIt rained in May\u00bb",
+    "<s>It rained in May.</s><|im_end|>",
+    "It [UNK] rained <unk> in May. [SEP]",
+    "It rained in May.\ufffd",
+    "It rained\\xC2\\xa0in May\\xe2\\x80\\xa6",
+]
 # Texts whose words, numbers, signs and marks state something, or may.
 STATEMENTS = {
-    "No, it did not rain.": "No, it did not rain.",
     "No.": "No.",
-    "Not so.": "Not so.",
     "It isn\u2019t 3.5 \u2013 it is 1,250": "It isn't 3.5 - it is 1,250.",
-    "It fell to -5 degrees!": "It fell to -5 degrees.",
     "It fell to \u22125 degrees": "It fell to -5 degrees.",
     "-5 degrees were measured": "-5 degrees were measured.",
     "it is 40% of $5": "It is 40% of $5.",
     "5 of snake_case and 40 km2": "5 of snake_case and 40 km2.",
     "It covers 40 km\u00b2 and H\u2082O": "It covers 40 km\u00b2 and H\u2082O.",
     "It covers 40 km\u00b2.": "It covers 40 km\u00b2.",
-    "It holds 5 m\u00b3": "It holds 5 m\u00b3.",
     "\uff21\uff22\uff23 costs \uff15\uff10": "ABC costs 50.",
     "He said \u201cno\u201d and \u201cyes\u201d": 'He said "no" and "yes".',
     'He said "no!"': 'He said "no".',
@@ -112,11 +98,8 @@ STATEMENTS = {
     "\u96e8\u3002": "\u96e8.",
     "She has two sons (aged 5 and 8).": "She has two sons (aged 5 and 8).",
     "The bread costs 8p.": "The bread costs 8p.",
-    "The share was <3.": "The share was <3.",
     "She uses Adobe XD.": "She uses Adobe XD.",
     "The bridge opened late (May 2020).": "The bridge opened late (May 2020).",
-    "It is closed (Winter 2020).": "It is closed (Winter 2020).",
-    "So far nobody came.": "So far nobody came.",
     "So little rain fell.": "So little rain fell.",
     "Nobody came but Ann.": "Nobody came but Ann.",
     "It returns [1].": "It returns [1].",
@@ -130,13 +113,10 @@ STATEMENTS = {
     "Open https://example.org/a now.": "Open https://example.org/a now.",
     "The match ended \u2705.": "The match ended \u2705.",
     "\U0001f1e9\U0001f1ea won.": "\U0001f1e9\U0001f1ea won.",
-}
-QUESTIONS = {
-    "Is it new?": "Is it new?",
+    # Questions stay questions.
     "So, is it new?": "is it new?",
     "\u65b0\u3057\u3044\uff1f": "\u65b0\u3057\u3044?",
-    '"Is it new?"': "Is it new?",
-    "**Is it new?**": "Is it new?",
+    '**"Is it new?"**': "Is it new?",
     "Is it new? [1]": "Is it new?",
     "(Is it new?)": "(Is it new?)",
 }
@@ -145,7 +125,7 @@ NOTHING = ["", "\u2026", "!", "\U0001f600 [1]", "**", "<br>", "</s>", "(https://
 CHATTER = ["Thanks!", "You are welcome.", "I hope this helps!", "Let me know if you have more questions."]
 
 
-@pytest.mark.parametrize("text", SAME.values(), ids=SAME)
+@pytest.mark.parametrize("text", SAME)
 def test_what_states_the_same(text):
     assert statement(text) == FACT
     assert states(FACT, statement(text))
@@ -153,11 +133,6 @@ def test_what_states_the_same(text):
 
 @pytest.mark.parametrize(("text", "expected"), STATEMENTS.items())
 def test_words_numbers_and_signs_of_a_statement_stay(text, expected):
-    assert statement(text) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), QUESTIONS.items())
-def test_questions_stay_questions(text, expected):
     assert statement(text) == expected
 
 
@@ -191,10 +166,7 @@ def test_marks_that_a_premise_has_too_stay(text, without):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "Yes, **it** rained&#33; [1]\n\n- So it is \U0001f600 late.",
-            "Yes, it rained! [1] - So it is \U0001f600 late.",
-        ),
+        ("Yes, **it** rained&#33; [1]\n\n- \U0001f600 late.", "Yes, it rained! [1] - \U0001f600 late."),
         ("<p>A <i>b</i></p>\u00a0c\u2014d \u201ce\u201d", 'A b c-d "e"'),
         ("See https://example.org/a. It rained (Smith 2020).", "See https://example.org/a. It rained."),
         ("\uff21 , b \uff01", "A, b!"),
@@ -210,23 +182,14 @@ def test_a_premise_keeps_its_words_and_sentences(text, expected):
     assert plain(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        ("It took 2\u00bd hours.", "21"),
-        ("It has 10\u2076 cells.", "106"),
-        ("2*3 is 6.", "23"),
-        ("2**3 is 8.", "23"),
-    ],
-)
-def test_numbers_are_not_made_others(text, other):
-    assert other not in plain_words(plain(text))
+def test_numbers_are_not_made_others():
+    words = plain_words(plain("It took 2\u00bd hours, has 10\u2076 cells, and 2*3 is 2**3."))
+    assert not {"21", "212", "106", "23"} & {*words}
 
 
 @pytest.mark.parametrize(
     ("premise", "said", "expected"),
     [
-        (FACT, FACT, True),
         (f"It was late. {FACT} He left.", FACT, True),
         (f"{FACT.lower()} He left.", FACT, True),
         ("It rained  in\nMay", FACT, True),
@@ -235,21 +198,13 @@ def test_numbers_are_not_made_others(text, other):
         ("It rained in May!", FACT, False),
         ("It rained in May. He left.", "It rained in May. He left.", True),
         ("It rained in May; he left.", FACT, False),
-        ("It never rained in May.", FACT, False),
-        ("It rained.", FACT, False),
         (FACT, "It rained.", False),
-        ("No, it rained in May.", FACT, False),
         ("It fell to -5 degrees.", "It fell to 5 degrees.", False),
-        ("It rose by 5%.", "It rose by 5.", False),
         ("It cost \u20ac5.", "It cost $5.", False),
-        ("It weighs 3.5 kg.", "It weighs 35 kg.", False),
-        ("It is A+.", "It is A.", False),
         ("The road, which is new, is wet.", "The road which is new is wet.", False),
-        ("The list is [1, 2].", "The list is [4, 5].", False),
         ("The dose is .5 mg.", "The dose is 5 mg.", False),
         ("It is \u2265 5.", "It is \u2264 5.", False),
         ("It is written in C#.", "It is written in C.", False),
-        ("More than > 50%.", "More than 50%.", False),
         ("\u2714 Windows", "\u2718 Windows", False),
         ("Copy <source> to <target>.", "Copy <target> to <source>.", False),
         ("Is it late?", "It is late.", False),
@@ -261,19 +216,10 @@ def test_a_premise_states_its_sentences_word_for_word(premise, said, expected):
     assert states(premise, said) is expected
 
 
-WORDS = st.sampled_from(
-    ["rain", "It", "no", "not", "5", "-5", "3.5", "km\u00b2", "a_b", "Mr.", "10%", "\u96e8", "so"]
-)
-MARKED = st.sampled_from(
-    [
-        *("{}", "{}", "**{}**", "_{}_", "`{}`", '"{}"', "\u2018{}\u2019", "({})", "<b>{}</b>", "{}[1]"),
-        *("{}</s>", "{}&amp;"),
-    ]
-)
-OTHERS = [
-    *("Yes,", "So,", "- ", "1. ", "Answer:", "[1]", "(Smith 2020)", "\U0001f600", "<unk>", "\u2014", ":)"),
-    "\u2026",
-]
+WORDS = st.sampled_from(["rain", "It", "no", "5", "-5", "3.5", "km\u00b2", "a_b", "Mr.", "10%", "\u96e8", "so"])
+MARKS = '{} {} **{}** _{}_ `{}` "{}" \u2018{}\u2019 ({}) <b>{}</b> {}[1] {}</s> {}&amp;'
+MARKED = st.sampled_from(MARKS.split())
+OTHERS = ["Yes,", "- ", "1. ", "Answer:", "[1]", "(Smith 2020)", "\U0001f600", "<unk>", "\u2014", ":)", "\u2026"]
 PARTS = st.builds(lambda first, second, word: first.format(second.format(word)), MARKED, MARKED, WORDS)
 ENDS = st.sampled_from([".", "!", "?", "\u2026", "?!", "\u3002", "", '?"', ".)", "*", "|", ","])
 TEXTS = st.builds(
@@ -293,21 +239,16 @@ def test_a_text_states_its_own_sentences(text):
 
 KINDS = {
     Kind.STATEMENT: [
-        "It rained.",
         "Two years have passed.",
         "The text is short.",
         "Nobody knows the answer.",
-        "He asked whether it rains.",
         "No dogs are allowed in the hall.",
         "The report mentions no storm.",
         "I cannot swim.",
         "Heavy rain in the whole of the south of May",  # long, such as a headline
         '"Is it late?" he asked.',
     ],
-    Kind.QUESTION: [
-        *("Is it late?", "So, is it late?!", '"Is it late?"', "(Who came?)", "It rained?", "Is it late? [1]"),
-        *("**Is it late?**", "\u201cIs it?\u201d", "\u65b0\u3057\u3044\uff1f"),
-    ],
+    Kind.QUESTION: ["So, is it late?!", "(Who came?)", "It rained? [1]", "**Is it?**", "\u65b0\u3057\u3044\uff1f"],
     Kind.REFUSAL: [
         "The text does not mention how long it took.",
         "The passages don't say who won.",
@@ -344,14 +285,11 @@ def test_without_a_pipeline_nothing_is_a_fragment(monkeypatch):
     assert not is_fragment("Two years.")
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        *("a", "a ", "1. ", "[1]", "**", "_a", "<b>", "</b>", "(", "http://a ", "\u00b2", "\U0001f600", "so, "),
-        *("? ", "\\xc3", "(Smith 2020", "Smith, ", "&amp;", "`", "text ", ":)", "- ", '"', "no "),
-        "the answer ",
-    ],
-)
+RUNS = ["a", "a ", "1. ", "[1]", "**", "_a", "<b>", "</b>", "(", "http://a ", "\u00b2", "\U0001f600", "so, ", "? "]
+RUNS += ["\\xc3", "(Smith 2020", "Smith, ", "&amp;", "`", "text ", ":)", "- ", '"', "the answer "]
+
+
+@pytest.mark.parametrize("run", RUNS)
 def test_long_loops_are_read(run):
     text = run * (100_000 // len(run))
     assert len(statements_of(text)) <= len(text)
@@ -367,8 +305,8 @@ SENTENCES = [
 ]
 # Changes that put words to a sentence which say something, or may; those that write words in another way; and
 # those some of whose marks are taken for words.
-ADDING = {"I think", "heading", "hashtag", "doubled word", "phrase behind", "phrase in front", "discourse word"}
-ADDING |= {"so in front"}
+ADDING = {"I think", "heading", "hashtag", "doubled word", "phrase behind", "phrase in front"}
+ADDING |= {"discourse word", "so in front"}
 REWRITING = {"short forms", "figures", "per cent", "entity", "no commas"}
 # Marks that may be content in some places stay there; the least share of sentences that are equal without them.
 PARTLY = {"citation": 0.7, "citation behind": 0.7, "bold word": 0.7, "emoji in front": 0.8, "list mark": 0.6}
