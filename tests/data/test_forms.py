@@ -27,6 +27,7 @@ from mars_score.text import as_prose
 from tests import ROOT, jsonl
 
 DOCS = ROOT / "docs" / "data.md"
+PARSER, *_ = make_parser()
 QUESTION = "When does the ferry leave?"
 FIRST, SECOND = TEXTS = ["The ferry leaves at ten.", "On Sundays it leaves at noon."]
 ANSWER, REFERENCE = "It leaves at ten.", "At ten."
@@ -40,6 +41,7 @@ def says(role, content, **more):
 
 
 ASKED, TOLD, BRIEF = says("user", QUESTION), says("assistant", ANSWER), says("system", "Be brief.")
+PAGES = [{"page_content": one, "metadata": {}} for one in TEXTS]
 CALL = {"id": "c1", "type": "function", "function": {"name": "timetable", "arguments": "{}"}}
 
 
@@ -78,24 +80,15 @@ CASES = {  # The name of a tool stands before the comma.
         reference="ground_truths",
     ),
     "LangChain, a retrieval chain": passages(
-        {
-            "input": QUESTION,
-            "context": [{"id": None, "metadata": {}, "page_content": one, "type": "Document"} for one in TEXTS],
-            "answer": ANSWER,
-        },
-        prediction="answer",
+        {"input": QUESTION, "context": PAGES, "answer": ANSWER}, prediction="answer"
     ),
     "LangChain, RetrievalQA": passages(
-        {"query": QUESTION, "result": ANSWER, "source_documents": [{"page_content": one} for one in TEXTS]},
-        prediction="result",
+        {"query": QUESTION, "result": ANSWER, "source_documents": PAGES}, prediction="result"
     ),
     "LangChain, serialised": passages(
         {
             "question": QUESTION,
-            "documents": [
-                {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": {"page_content": one}}
-                for one in TEXTS
-            ],
+            "documents": [{"lc": 1, "type": "constructor", "id": ["a"], "kwargs": page} for page in PAGES],
             "prediction": ANSWER,
         }
     ),
@@ -106,9 +99,6 @@ CASES = {  # The name of a tool stands before the comma.
             "source_nodes": [{"node": {"text": one, "class_name": "TextNode"}, "score": 0.8} for one in TEXTS],
         },
         prediction="response",
-    ),
-    "LlamaIndex, an evaluation": passages(
-        {"query": QUESTION, "contexts": TEXTS, "response": ANSWER}, prediction="response"
     ),
     "Haystack": passages(
         {
@@ -129,23 +119,14 @@ CASES = {  # The name of a tool stands before the comma.
     "OpenAI, parts": chat(
         {
             "messages": [
-                says(
-                    "user", [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": ""}}]
-                ),
+                says("user", [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {}}]),
                 says("assistant", [{"type": "output_text", "text": ANSWER, "annotations": []}]),
             ]
         },
         read=["left out: images (1)"],
     ),
     "OpenAI, tools": chat(
-        {
-            "messages": [
-                ASKED,
-                says("assistant", None, tool_calls=[CALL, CALL]),
-                says("tool", '{"ferry": "10:00"}', tool_call_id="c1"),
-                TOLD,
-            ]
-        },
+        {"messages": [ASKED, says("assistant", None, tool_calls=[CALL, CALL]), says("tool", "10:00"), TOLD]},
         prediction="messages",
         read=["left out: calls of tools (2), results of tools (1)"],
     ),
@@ -167,11 +148,7 @@ CASES = {  # The name of a tool stands before the comma.
         context="doc.context",
     ),
     "Inspect": chat(
-        {
-            "input": [{"id": "m", "source": "input", **ASKED}],
-            "target": REFERENCE,
-            "output": {"completion": ANSWER},
-        },
+        {"input": [{"id": "m", **ASKED}], "target": REFERENCE, "output": {"completion": ANSWER}},
         prediction="output.completion",
         reference="target",
         context="input",
@@ -213,10 +190,14 @@ CASES = {  # The name of a tool stands before the comma.
 
 def read_file(path, *options):
     """The rows of a file as ``mars score`` makes them, and the lines that it prints on how they were read."""
-    args = make_parser()[0].parse_args(["score", str(path), *options])
+    args = PARSER.parse_args(["score", str(path), *options])
     readings = Readings()
     chunks = list(InputFile(str(path), input_columns(args), getattr(args, "task", None)).chunks(8, readings))
     return [row for chunk in chunks for row in chunk.rows], list(readings.lines())
+
+
+def options_of(case):
+    return [part for name, column in case.names.items() for part in (f"--{name}-column", column)]
 
 
 @pytest.fixture
@@ -240,9 +221,7 @@ def prose(row):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_files_of_other_tools(tmp_path, case):
-    path = jsonl.write(tmp_path / "rows.jsonl", [case.row] * 2)
-    options = [part for name, column in case.names.items() for part in (f"--{name}-column", column)]
-    rows, lines = read_file(path, *options)
+    rows, lines = read_file(jsonl.write(tmp_path / "rows.jsonl", [case.row] * 2), *options_of(case))
     assert len(rows) == 2
     for row in rows:
         check_row(row, case)
@@ -251,29 +230,28 @@ def test_files_of_other_tools(tmp_path, case):
 
 
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
-@pytest.mark.parametrize("make", [list, pd.DataFrame, lambda rows: datasets.Dataset.from_list(rows)])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_tables_of_other_tools(table_rows, case, make):
-    for row in table_rows(make([case.row] * 2), case.names):
-        check_row(row, case)
+def test_tables_of_other_tools(table_rows, case):
+    for make in (list, pd.DataFrame, datasets.Dataset.from_list):
+        for row in table_rows(make([case.row] * 2), case.names):
+            check_row(row, case)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES.values() if "." not in str(case.names)][:8])
-def test_csv_files_of_other_tools(tmp_path, case):
-    cells = {name: value if isinstance(value, str) else json.dumps(value) for name, value in case.row.items()}
+@pytest.mark.parametrize("name", ["ragas", "LangChain, serialised", "Haystack", "OpenAI, tools"])
+def test_csv_files_of_other_tools(tmp_path, name):
+    case = CASES[name]
+    cells = {title: value if isinstance(value, str) else json.dumps(value) for title, value in case.row.items()}
     pd.DataFrame([cells] * 2).to_csv(tmp_path / "rows.csv", index=False)
-    options = [part for name, column in case.names.items() for part in (f"--{name}-column", column)]
     with pytest.warns(MarsWarning, match="hold lists or objects"):
-        rows, _ = read_file(tmp_path / "rows.csv", *options)
+        rows, _ = read_file(tmp_path / "rows.csv", *options_of(case))
     for row in rows:
         check_row(row, case)
 
 
 def test_the_table_of_the_page_has_every_tool():
     section = DOCS.read_text(encoding="utf-8").partition("## Rows of other tools")[2].partition("\n## ")[0]
-    tools = {
-        re.sub(r"[*`]", "", line.split("|")[1]).strip() for line in section.splitlines() if line.startswith("| ")
-    }
+    lines = re.sub("[*`]", "", section).splitlines()
+    tools = {line.split("|")[1].strip() for line in lines if line.startswith("| ")}
     assert {name.partition(",")[0] for name in CASES} <= tools
 
 
@@ -307,16 +285,11 @@ NO_PASSAGES = {
     "a text under the name": ({"contexts": FIRST}, FIRST, "text"),
     "messages under the name": ({"contexts": [ASKED]}, QUESTION, "dialogue"),
     "a record under the name": ({"contexts": {"name": "Jane"}}, "name: Jane", "data"),
-    "a record with a list": ({"context": {"name": "Jane", "open": ["Mon"]}}, 'name: Jane, open: ["Mon"]', "data"),
     "a record with numbers": ({"context": {"id": 1, "chunks": [1, 2]}}, "id: 1, chunks: [1, 2]", "data"),
     "a record with a text": ({"context": {"id": 1, "documents": "two"}}, "id: 1, documents: two", "data"),
     "a record of a question": ({"context": {"question": "a", "answer": "b"}}, "question: a, answer: b", "data"),
     "turns in a record's only field": ({"context": {"conversation": ["a", "b"]}}, "a\nb", "dialogue"),
-    "a record with a role": (
-        {"context": {"role": "nurse", "content": "kind"}},
-        "role: nurse, content: kind",
-        "data",
-    ),
+    "a record with a role": ({"context": {"role": "nurse", "name": "A"}}, "role: nurse, name: A", "data"),
     "an empty list in a record": ({"context": {"id": 1, "documents": []}}, "id: 1, documents: []", "data"),
 }
 
@@ -338,11 +311,6 @@ def test_a_dialogue_that_is_said_to_be_one_is_one(tmp_path, table_rows):
     assert table_rows([row], {"task": "kind"})[0].context == f"{FIRST}\n{SECOND}"
 
 
-def test_an_argument_has_no_name_that_says_passages():
-    [context] = check_contexts([TEXTS])
-    assert context.task == "dialogue"
-
-
 @pytest.mark.parametrize("names", [("retrieved_contexts", "documents"), ("contexts", "context")])
 def test_columns_that_could_both_be_meant_are_named(tmp_path, table_rows, names):
     row = {**ROW, **{name: [FIRST] for name in names}}
@@ -358,7 +326,6 @@ def test_columns_that_could_both_be_meant_are_named(tmp_path, table_rows, names)
     "document",
     [
         {"page_content": FIRST, "metadata": {}},
-        {"text": FIRST},
         {"content": FIRST, "id": 3},
         {"title": "Ferries", "text": FIRST},
         {"node": {"text": FIRST}, "score": 0.5},
@@ -460,18 +427,11 @@ CHATS = {  # messages of a context, its text, what is left out
     ),
     "two in sequence": ([ASKED, says("user", FIRST)], f"{QUESTION}\n{FIRST}", ""),
     "instructions by two": ([BRIEF, says("developer", "Be kind."), ASKED], f"Be brief.\nBe kind.\n{QUESTION}", ""),
-    "LangChain": (
-        [{"type": "system", "content": "Be brief."}, {"type": "human", "content": QUESTION}],
-        f"Be brief.\n{QUESTION}",
-        "",
-    ),
+    "LangChain": ([{"type": "human", "content": QUESTION}], QUESTION, ""),
     "LangChain, in data": ([{"type": "human", "data": {"content": QUESTION, "type": "human"}}], QUESTION, ""),
     "ShareGPT": (
-        [
-            {"from": role, "value": one}
-            for role, one in zip(("human", "gpt", "human"), (*TEXTS, QUESTION), strict=True)
-        ],
-        f"{FIRST}\n{SECOND}\n{QUESTION}",
+        [{"from": "gpt", "value": FIRST}, {"from": "human", "value": QUESTION}],
+        f"{FIRST}\n{QUESTION}",
         "",
     ),
     "roles in capitals": ([says("User", FIRST), says("Human", QUESTION)], f"{FIRST}\n{QUESTION}", ""),
@@ -489,31 +449,27 @@ def test_chats_as_they_are_logged(chat):
         assert list(readings.warnings()) == ([left_out] if left_out else [])
 
 
-@pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)
 @pytest.mark.parametrize(
     "answer", [TOLD, {"role": "model", "parts": [{"text": ANSWER}]}, {"from": "gpt", "value": ANSWER}]
 )
-def test_the_last_message_is_the_candidate(tmp_path, table_rows, chat, answer):
-    messages, text, _ = chat
-    row = {"messages": [*messages, answer], "reference": REFERENCE}
-    path = jsonl.write(tmp_path / "rows.jsonl", [row])
-    for options in ((), ("--prediction-column", "messages"), ("--context-column", "messages")):
-        [found], lines = read_file(path, *options)
-        assert (found.candidate, found.context) == (ANSWER, text)
-        assert FROM_MESSAGES in lines
+def test_the_last_message_is_the_candidate(tmp_path, answer):
+    for messages, text, _ in CHATS.values():
+        row = {"messages": [*messages, answer], "reference": REFERENCE}
+        path = jsonl.write(tmp_path / "rows.jsonl", [row])
+        for options in ((), ("--prediction-column", "messages"), ("--context-column", "messages")):
+            [found], lines = read_file(path, *options)
+            assert (found.candidate, found.context) == (ANSWER, text)
+            assert FROM_MESSAGES in lines
     [found], _ = read_file(path, "--no-use-context")
     assert (found.candidate, found.context) == (ANSWER, "")
 
 
 def test_an_answer_beside_its_chat(tmp_path, table_rows):
-    row = {"messages": [ASKED], **ROW}
-    assert read_file(jsonl.write(tmp_path / "rows.jsonl", [row]))[0][0].context == QUESTION
-    assert table_rows([row])[0].context == QUESTION
-    row["messages"] = [ASKED, TOLD]
-    with pytest.raises(
-        ValueError, match=r"ends with a message of the assistant; .* last message as the candidate"
-    ):
-        read_file(jsonl.write(tmp_path / "rows.jsonl", [row]))
+    path = jsonl.write(tmp_path / "rows.jsonl", [{"messages": [ASKED], **ROW}])
+    assert [read_file(path)[0][0].context, table_rows(jsonl.read(path))[0].context] == [QUESTION] * 2
+    jsonl.write(path, [{"messages": [ASKED, TOLD], **ROW}])
+    with pytest.raises(ValueError, match=r"ends with a message of the assistant; .* last message as the cand"):
+        read_file(path)
 
 
 def test_several_chats_of_a_row_are_several_candidates(tmp_path):
@@ -567,11 +523,7 @@ def test_json_that_is_an_answer_stays_a_text(tmp_path):
 @pytest.mark.parametrize("title", ["candidate", "candidates"])
 def test_a_column_of_candidates_may_be_called_so(title, tmp_path):
     """As in files of ratings; where there is a column of predictions, that is read."""
-    rows = [{title: "a", "reference": "b", "context": "c"}]
-    jsonl.write(tmp_path / "rows.jsonl", rows)
-    columns = Columns.named({})
-    [row] = columns.rows(read_rows(tmp_path / "rows.jsonl"))
-    assert row.candidate == "a"
-    jsonl.write(tmp_path / "rows.jsonl", [{**rows[0], "prediction": "d"}])
-    [row] = columns.rows(read_rows(tmp_path / "rows.jsonl"))
-    assert row.candidate == "d"
+    row = {title: "a", "reference": "b", "context": "c"}
+    for columns, candidate in ((row, "a"), ({**row, "prediction": "d"}, "d")):
+        path = jsonl.write(tmp_path / "rows.jsonl", [columns])
+        assert [row.candidate for row in Columns.named({}).rows(read_rows(path))] == [candidate]

@@ -57,13 +57,11 @@ KINDS = {
     "tuple": tuple,
     "numpy objects": lambda texts: np.array(texts, dtype=object),
     "numpy strings": np.array,
-    "pandas series": pd.Series,
     "pandas series, other index": lambda texts: pd.Series(texts, index=range(5, 5 + len(texts))),
     "pyarrow array": pa.array,
     "pyarrow chunks": lambda texts: pa.chunked_array([texts[:1], texts[1:]]),
     "dataset column": lambda texts: datasets.Dataset.from_dict({"text": texts})["text"],
     "deque": collections.deque,
-    "user list": collections.UserList,
     "generator": lambda texts: (text for text in texts),
     "values of a dict": lambda texts: dict(enumerate(texts)).values(),
 }
@@ -114,17 +112,14 @@ def test_what_is_not_a_list_is_refused(check, remedy):
             check(value)
 
 
-@pytest.mark.parametrize("value", [0.5, float("nan"), b"bytes", pd.NA, True])
-def test_rows_that_are_not_text(value):
-    rows = [(check_candidates, value), (check_references, value)]
-    if value is not pd.NA and value == value:  # A missing reference is left out.
-        rows.append((check_references, ["text", value]))
-    for check, row in rows:
-        with pytest.raises(TypeError, match=rf"\[1\] must be a string, got {type(value).__name__} .*leave the"):
-            check(["text", row])
+@pytest.mark.parametrize("value", [0.5, b"bytes", True])
+@pytest.mark.parametrize("check", [check_candidates, check_references])
+def test_rows_that_are_not_text(check, value):
+    with pytest.raises(TypeError, match=rf"\[1\] must be a string, got {type(value).__name__} .*leave the"):
+        check(["text", value])
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000\u00a0", "\u200b", "\ufeff \u2060", "\u200b\u200d"])
+@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000\u00a0", "\ufeff \u2060", "\u200b\u200d"])
 def test_blank_texts(blank):
     assert check_candidates([blank, f"a{blank}"]) == ["", "a"]
     with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference; fill it or leave it out"):
@@ -132,8 +127,7 @@ def test_blank_texts(blank):
 
 
 def test_halves_of_characters():
-    assert check_candidates(["a\ud83d", "\ud83d\ude00"]) == ["a\ufffd", "\U0001f600"]
-    assert check_references(["a\udc00b"]) == [("a\ufffdb",)]
+    assert check_candidates(["a\ud83d", "\ud83d\ude00", "a\udc00b"]) == ["a\ufffd", "\U0001f600", "a\ufffdb"]
 
 
 # Tables
@@ -206,48 +200,31 @@ def test_a_table_without_references_says_so(tiny):
     ("table", "columns", "message"),
     [
         (
-            pd.DataFrame({"text": ["a"], "reference": ["b"]}),
+            {"text": ["a"], "reference": ["b"]},
             None,
             r"columns .*'context'.* are missing \(columns here: 'text', 'reference'\); name them: columns=\{'",
         ),
-        (
-            pd.DataFrame({"prediction": ["a"], "predictions": ["a"]}),
-            None,
-            "'prediction' and 'predictions' could both",
-        ),
+        ({"prediction": ["a"], "predictions": ["a"]}, None, "'prediction' and 'predictions' could both"),
         (pd.DataFrame([[*"abcd"]], columns=["prediction", *COLUMNS]), None, "several columns have one name"),
-        (
-            pd.DataFrame(COLUMNS),
-            {"reference": "gold"},
-            r"column 'gold' is missing .* columns=\{'reference': ...\}",
-        ),
-        (pd.DataFrame(COLUMNS), {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
+        (COLUMNS, {"reference": "gold"}, r"column 'gold' is missing .* columns=\{'reference': ...\}"),
+        (COLUMNS, {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
         ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2: column 'context' is missing"),
-        ([{"prediction": "a", "reference": "b"}, *ROWS], None, "row 0: column 'context' is missing"),
         ([{**ROWS[0], "answer": "a"}, ROWS[1]], {"prediction": "answer"}, "row 1: column 'answer' is missing"),
         ([{**ROWS[0], "texts": []}, ROWS[1]], {"samples": "texts"}, "row 1: column 'texts' is missing"),
         ([{**ROWS[0], "doc": {"a": "b"}}, ROWS[1]], {"prediction": "doc.a"}, r"row 1: column 'doc\.a' is missing"),
         ([*ROWS, "text"], None, r"row 2 must be a dict with a value for each column, got str \('text'\)"),
-        (
-            COLUMNS["prediction"],
-            {"reference": "gold"},
-            "row 0 must be a dict with a value for each column, got str",
-        ),
+        (["text"], {"reference": "gold"}, "row 0 must be a dict with a value for each column, got str"),
         (5, None, "a table must be a frame, a dict of columns or a list of dicts, got int"),
         ([], None, "there is nothing to score: the table has no rows"),
-        (pd.DataFrame(columns=list(COLUMNS)), None, "there is nothing to score: the table has no rows"),
+        (pd.DataFrame(columns=[*COLUMNS]), None, "there is nothing to score: the table has no rows"),
         ({**COLUMNS, "prediction": ["a", []]}, None, "row 1: column 'prediction' is an empty list; fill it or"),
         ({**COLUMNS, "prediction": [["a"]]}, None, "'prediction' has 1, 'reference' has 2"),
         (
-            datasets.DatasetDict(test=datasets.Dataset.from_dict({"prediction": ["a"]})),
+            datasets.DatasetDict(dev=datasets.Dataset.from_dict({"a": ["a"]})),
             None,
-            r"this DatasetDict has several tables: 'test'; pass one of them, such as data\['test'\]",
+            r"this DatasetDict has several tables: 'dev'; pass one of them, such as data\['dev'\]",
         ),
-        (
-            {"dev": pd.DataFrame(COLUMNS), "test": pd.DataFrame(COLUMNS)},
-            None,
-            r"this dict has several tables: 'dev', 'test'; pass one of them, such as data\['dev'\]",
-        ),
+        ({"dev": pd.DataFrame(), "test": pd.DataFrame()}, None, "this dict has several tables: 'dev', 'test';"),
         (ROWS[0], None, "column 'prediction' must be a list with one entry per row, got str .* list of one"),
     ],
 )
@@ -256,16 +233,11 @@ def test_tables_that_are_wrong(table, columns, message):
         MarsScorer("mini", variant="plus", language_model="no/model").score_table(table, columns=columns)
 
 
-@pytest.mark.parametrize("make", [iter, lambda rows: (row for row in rows)])
-def test_streams_of_rows_are_consumed(tiny, make):
-    assert tiny.score_table(make(ROWS)).scores == tiny.score_table(ROWS).scores
-
-
 def test_tables_that_are_yet_to_be_computed(tiny):
     expected = tiny.score_table(ROWS).scores
     stream = datasets.IterableDataset.from_generator(lambda: iter(ROWS))
-    assert tiny.score_table(stream).scores == expected
-    assert tiny.score_table(pytest.importorskip("polars").LazyFrame(NESTED)).scores == expected
+    for table in (stream, iter(ROWS), pytest.importorskip("polars").LazyFrame(NESTED)):
+        assert tiny.score_table(table).scores == expected
     texts = (row["prediction"] for row in ROWS)  # no rows, but a column
     assert tiny.score(texts, COLUMNS["reference"], COLUMNS["context"]).scores == expected
 
@@ -298,23 +270,14 @@ LISTS = [["She went by bus."], COLUMNS["reference"][1]]
 
 @pytest.mark.parametrize("write", [json.dumps, repr])
 def test_lists_and_objects_in_cells_are_taken_as_such(tiny, write):
-    expected = tiny.score(COLUMNS["prediction"], LISTS, [{"passages": [text]} for text in COLUMNS["context"]])
-    cells = pd.DataFrame(
-        {
-            **COLUMNS,
-            "reference": list(map(write, LISTS)),
-            "context": [write({"passages": [text]}) for text in COLUMNS["context"]],
-        }
-    )
-    with pytest.warns(
-        MarsWarning, match=r"row 0: column '(reference|context)' and the others .* lists or objects"
-    ):
-        assert tiny.score_table(cells).scores == expected.scores
-    cells.loc[1, "reference"] = "He waited."
-    with pytest.raises(
-        ValueError, match="row 1: column 'reference' holds a text, but row 0: column 'reference' a list"
-    ):
-        tiny.score_table(cells)
+    contexts = [{"passages": [text]} for text in COLUMNS["context"]]
+    expected = tiny.score(COLUMNS["prediction"], LISTS, contexts).scores
+    cells = {**COLUMNS, "reference": list(map(write, LISTS)), "context": list(map(write, contexts))}
+    with pytest.warns(MarsWarning, match=r"row 0: column '(reference|context)' and the others .* lists or obj"):
+        assert tiny.score_table(pd.DataFrame(cells)).scores == expected
+    cells["reference"][1] = "He waited."
+    with pytest.raises(ValueError, match=r"row 1: column 'reference' holds a text, but row 0: .* a list"):
+        tiny.score_table(pd.DataFrame(cells))
 
 
 @pytest.mark.parametrize(
@@ -358,8 +321,7 @@ def test_lists_of_candidates(tiny):
     assert [(record["row"], record["prediction"]) for record in result.to_records()] == rows
     alone = tiny.score(*COLUMNS.values()).scores
     assert result.scores[::3] == pytest.approx(alone, abs=1e-9)
-    frame = pd.DataFrame({**COLUMNS, "prediction": pd.Series(more)})
-    assert tiny.score_table(frame).scores == result.scores
+    assert tiny.score_table({**COLUMNS, "prediction": more}).scores == result.scores
 
 
 # Contexts
@@ -376,8 +338,6 @@ def test_turns_that_are_all_blank_are_a_blank_context():
 @pytest.mark.parametrize(
     "messages",
     [
-        CHAT,
-        tuple(CHAT),
         np.array(CHAT, dtype=object),
         [{**message, "name": "Jane", "tool_calls": None} for message in CHAT],
         [{**message, "tool_calls": []} for message in CHAT],
@@ -431,18 +391,12 @@ def test_fields_with_which_arrow_fills_up_dicts_are_none_of_theirs(make):
 
 def test_tasks_of_rows_count(tiny):
     """Replies to a dialogue have no likelihood; what is said of data is compared by its sentence vector."""
-    contexts = ["The car broke down.", "It was late."]
-    columns = (COLUMNS["prediction"], COLUMNS["reference"], contexts)
-    names = [
-        {term.name for term in row.terms} for row in tiny.score(*columns, tasks=["dialogue", "data"]).row_scores
-    ]
-    assert ["likelihood" in row for row in names] == [False, True]
-    assert ["sentences" in row for row in names] == [False, True]
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
-    kinds = [{**row, "kind": kind} for row, kind in zip(rows, ("dialogue", "data"), strict=True)]
-    expected = tiny.score(*columns, tasks=["dialogue", "data"])
-    assert tiny.score_table(kinds, columns={"task": "kind"}).scores == expected.scores
-    assert expected.signature.to_dict()["task"] == "data,dialogue"
+    columns, tasks = list(COLUMNS.values()), ["dialogue", "data"]
+    result = tiny.score(*columns, tasks=tasks)
+    names = [{term.name for term in row.terms} for row in result.row_scores]
+    assert [{"likelihood", "sentences"} & row for row in names] == [set(), {"likelihood", "sentences"}]
+    assert tiny.score_table({**COLUMNS, "kind": tasks}, columns={"task": "kind"}).scores == result.scores
+    assert result.signature.to_dict()["task"] == "data,dialogue"
     scorer = MarsScorer("mini", variant="plus", task="dialogue")
     assert scorer.score(*columns).scores == tiny.score(*columns, tasks="dialogue").scores
     with pytest.raises(ValueError, match=r"tasks\[1\] must be one of 'text', 'summary', 'dialogue', 'data'"):
@@ -452,23 +406,15 @@ def test_tasks_of_rows_count(tiny):
 PASSAGES = ["The bus leaves at nine.", "It stops at " + "the old " * 60 + "bridge.", "No bus on Sunday?"]
 
 
-def test_passages_are_encoded_one_by_one():
+def test_passages_are_encoded_one_by_one(tiny):
     [context] = texts_of([{"passages": PASSAGES}])
     first, *parts, last = windows(context, 100)
     assert (first, last) == (PASSAGES[0], PASSAGES[2])
     assert (len(parts), " ".join(parts)) == (2, PASSAGES[1])  # of more than 100 words, none of another passage
     assert as_prose(context) == "\n\n".join(PASSAGES)
     assert texts_of([context]) == [context]  # as evaluate passes it on
-
-
-def test_a_row_with_passages_is_scored(tiny):
-    candidate, references = ["It leaves at nine."], ["At nine."]
-    passages = [PASSAGES[0], "No bus goes on Sunday or on Monday."]
-    [row] = tiny.score(candidate, references, [{"passages": passages}]).row_scores
-    alone = [tiny.score(candidate, references, [passage]).row_scores[0].terms[1].value for passage in passages]
-    assert (row.terms[1].name, row.terms[1].value) == ("context", pytest.approx(max(alone), abs=1e-9))
-    [record] = tiny.score(candidate, references, [{"passages": PASSAGES}]).to_records()
-    assert record["context"] == "\n\n".join(PASSAGES)
+    [record] = tiny.score(["At nine."], ["At ten."], [{"passages": PASSAGES}]).to_records()
+    assert record["context"] == as_prose(context)
 
 
 # Streams
@@ -500,34 +446,31 @@ def test_masks_of_a_stream_need_a_corpus(tiny):
     assert scores == pytest.approx(mars_score.score_table(ROWS, **options).scores, abs=1e-9)
 
 
-def test_faults_in_a_stream(tiny):
-    rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, **STREAM)
-    assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
-    with pytest.raises(TypeError, match="row 2: column 'prediction' must be a string"):
-        next(rows)
+FAULTS_IN_STREAMS = {
+    r"row 5: column 'prediction' must be a string": {"prediction": None},
+    r"row 5: column 'reference' holds a blank": {"reference": " "},
+    r"row 5: column 'context'\[1\] is blank": {"context": ["Where?", ""]},
+    r"row 5: column 'prediction' is an empty list": {"prediction": []},
+    r"row 5: column 'reference' holds a list .*, but row 0: column 'reference' a text": {"reference": '["a"]'},
+}
+
+
+@pytest.mark.parametrize("match", FAULTS_IN_STREAMS)
+def test_a_fault_in_a_stream_is_named_by_its_row_after_the_chunks_before(tiny, match):
+    rows = [ROWS[0]] * 5 + [{**ROWS[0], **FAULTS_IN_STREAMS[match]}]
+    for size, before in ((4, 4), (64, 0)):
+        records = mars_score.score_iter(rows, chunk_size=size, **STREAM)
+        assert [next(records)["row"] for _ in range(before)] == list(range(before))
+        with pytest.raises((TypeError, ValueError), match=match):
+            list(records)
+
+
+def test_a_chunk_of_a_stream_has_a_row_at_least():
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         mars_score.score_iter([], chunk_size=0)
 
 
-FAULTS_IN_STREAMS = {
-    r"row 5: column 'reference' holds a blank": {"reference": " "},
-    r"row 5: column 'context'\[1\] is blank": {"context": ["Where?", ""]},
-    r"row 5: column 'prediction' is an empty list": {"prediction": []},
-    r"row 5: column 'reference' holds a list or an object, but row 0: column 'reference' a text": {
-        "reference": '["a"]'
-    },
-}
-
-
-@pytest.mark.parametrize("size", [1, 4, 64])
-@pytest.mark.parametrize("match", FAULTS_IN_STREAMS)
-def test_faults_in_a_stream_are_named_by_its_rows(tiny, match, size):
-    rows = [ROWS[0]] * 5 + [{**ROWS[0], **FAULTS_IN_STREAMS[match]}]
-    with pytest.raises((TypeError, ValueError), match=match):
-        list(mars_score.score_iter(rows, chunk_size=size, **STREAM))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 64])
+@pytest.mark.parametrize("size", [1, 3, 64])
 def test_a_stream_warns_once_of_its_rows(tiny, size):
     rows = [{**ROWS[0], "prediction": " " if number % 3 == 1 else "She took the bus."} for number in range(8)]
     rows[6]["context"] = ""
@@ -640,10 +583,9 @@ def test_a_notice_tells_of_tsv_that_a_csv_writer_wrote(tmp_path):
         columns.parse_cells(read_rows(plain))
 
 
-@pytest.mark.parametrize("other", ['6" by 4"', '"a" and "b"', 'He said "no".'])
-def test_tsv_with_quotes_of_both_kinds_is_refused(tmp_path, other):
+def test_tsv_with_quotes_of_both_kinds_is_refused(tmp_path):
     path = tmp_path / "rows.tsv"
-    path.write_text(f'prediction\treference\n{other}\tx\n"He said ""no""."\ty\n')
+    path.write_text('prediction\treference\n"a" and "b"\tx\n"He said ""no""."\ty\n')
     with pytest.raises(ValueError, match=r"rows.tsv:3: column 'prediction' holds a text quoted as in CSV, .*;"):
         read_rows(path)
 
@@ -651,7 +593,6 @@ def test_tsv_with_quotes_of_both_kinds_is_refused(tmp_path, other):
 @pytest.mark.parametrize(
     ("name", "text", "lines"),
     [
-        ("rows.jsonl", '{"a": 1}\n{"a": 2}\n', [1, 2]),
         ("rows.json", '[{"a": 1},\n\n {"a":\n 2}, {"a": 3}]', [1, 3, 4]),
         ("rows.csv", 'a,b\n1,"x\ny"\n\n2,z\n"3",""\n', [2, 5, 6]),
         ("rows.tsv", "a\tb\n1\tx\n\n2\t\n", [2, 4]),
@@ -661,7 +602,7 @@ def test_rows_are_named_by_their_lines(tmp_path, name, text, lines):
     path = tmp_path / name
     path.write_text(text, newline="")
     assert [row.number + 1 for row in iter_rows(path)] == lines
-    assert [row.values["a"] for row in iter_rows(path)] in ([1, 2], [1, 2, 3], ["1", "2", "3"], ["1", "2"])
+    assert [row.values["a"] for row in iter_rows(path)] in ([1, 2, 3], ["1", "2", "3"], ["1", "2"])
 
 
 @pytest.mark.parametrize(("end", "remedy"), [("csv", 'remove it; a blank cell is ""'), ("tsv", "remove it$")])
@@ -687,12 +628,11 @@ def test_gzip_is_told_by_the_first_bytes(tmp_path):
 
 
 def test_long_lists_are_read_up_to_a_limit(tmp_path, monkeypatch):
+    path = tmp_path / "rows.json"
     rows = [{"a": "\u05e9" * (number % 70) * 97, "b": ["]", '"', "\\"]} for number in range(500)]
     for indent in (None, 1):
-        (tmp_path / "rows.json").write_text(
-            json.dumps(rows, ensure_ascii=bool(indent), indent=indent), encoding="utf-8"
-        )
-        assert read_rows(tmp_path / "rows.json").rows == rows
+        path.write_text(json.dumps(rows, ensure_ascii=bool(indent), indent=indent), encoding="utf-8")
+        assert read_rows(path).rows == rows
     monkeypatch.setattr("mars_score.data.reading.LONGEST_LIST", 1000)
     with pytest.raises(ValueError, match=r"rows.json: a JSON list of over 1,000 bytes, .*; write one object"):
-        read_rows(tmp_path / "rows.json")
+        read_rows(path)
