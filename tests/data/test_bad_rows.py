@@ -27,11 +27,7 @@ BAD_ROWS = [
     ("context", [BRIEF], "ends with a message of the system"),
     ("context", [ASK, BRIEF], r"\[1\] is a message of the system, which must be the first"),
     ("context", [{**ASK, "role": "x"}], r"\[0\]\[\"role\"\] must be one of .*, got 'x'"),
-    (
-        "context",
-        [{"content": "x"}],
-        r"\[0\] must be a message with \"role\" and \"content\" \(keys here: 'content'\)",
-    ),
+    ("context", [{"content": "x"}], r"\[0\] must be a message .* \(keys here: 'content'\)"),
     (
         "context",
         [{"role": "user"}],
@@ -44,7 +40,6 @@ BAD_ROWS = [
     ("context", {"question": "a", "query": "b", "contexts": ["text"]}, PASSAGES),
     ("context", [ASK, "text"], "must be a string, got dict"),
     ("context", ["b", " ", "c"], r"\[1\] is blank; leave the turn out"),
-    ("context", {"passages": 5}, PASSAGES),
     ("context", {"passages": "text"}, PASSAGES),
     ("context", {"passages": ["a", 3]}, r'\["passages"\]\[1\] must be a string, got int'),
     ("context", {"passages": ["a"], "title": "b"}, PASSAGES),
@@ -52,12 +47,9 @@ BAD_ROWS = [
     ("context", {"passages": ["a"], "question": " "}, r'\["question"\] is blank; leave it out'),
     ("context", {"passages": None, "question": "a"}, PASSAGES),
     ("context", {}, "is an empty record; give it fields"),
-    ("context", {"a": None}, "is an empty record; give it fields"),
     ("sample", 3, "must be a string, got int"),
     ("sample", ["b", " "], "holds a blank sample; leave it out"),
-    ("sample", ["b", 3], "must be a string, got int"),
     ("task", "story", "must be one of 'text', 'summary', 'dialogue', 'data', got 'story'"),
-    ("task", 3, "must be one of 'text', 'summary', 'dialogue', 'data', got 3"),
 ]
 
 
@@ -106,10 +98,15 @@ SURFACES = {
 }
 
 
+# Those that check columns as the scorer does are given a row of each column and type.
+FEW = {(column, type(value)): (column, value, message) for column, value, message in BAD_ROWS}.values()
+CASES = [(surface, *row) for surface in ("scorer", "command line") for row in BAD_ROWS]
+CASES += [(surface, *row) for surface in ("evaluate", "torchmetrics") for row in FEW]
+
+
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
-@pytest.mark.parametrize("surface", SURFACES)
-@pytest.mark.parametrize(("column", "value", "message"), BAD_ROWS)
-def test_bad_rows(column, value, message, surface, tmp_path, failing, word_models):
+@pytest.mark.parametrize(("surface", "column", "value", "message"), CASES)
+def test_bad_rows(surface, column, value, message, tmp_path, failing, word_models):
     refuse, place = SURFACES[surface]
     if surface == "torchmetrics":
         place = place.replace("{}s?", {"prediction": "preds", "reference": "target"}.get(column, f"{column}s"))

@@ -42,10 +42,7 @@ def write_with_pyarrow(rows, path, delimiter):
     pyarrow.csv.write_csv(pa.Table.from_pylist(rows), path, pyarrow.csv.WriteOptions(delimiter=delimiter))
 
 
-def data_set(rows):
-    return datasets.Dataset.from_list(rows)
-
-
+data_set = datasets.Dataset.from_list
 CELL_WRITERS = {
     "csv": write_csv,
     "csv with all cells quoted": lambda *args: write_csv(*args, quoting=csv.QUOTE_ALL),
@@ -127,31 +124,22 @@ def read(path):
 
 
 def expected_rows(rows):
-    return check_rows(
-        [row["prediction"] for row in rows],
-        [row["reference"] for row in rows],
-        [row["context"] for row in rows],
-        samples=[row["samples"] for row in rows],
-        use_context=True,
-    )
+    names = ("prediction", "reference", "context", "samples")
+    *columns, samples = ([row[name] for row in rows] for name in names)
+    return check_rows(*columns, samples=samples, use_context=True)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("contexts", [QUOTED, RECORDS, LISTS], ids=["texts", "records", "dialogues"])
-@pytest.mark.parametrize("count", [8, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, pytest.param(300, marks=pytest.mark.slow)])
 def test_what_a_library_writes_is_read_back(name, contexts, count, tmp_path):
 
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    alone = {"deadline": None, "database": None, "phases": [Phase.generate]}
+
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck), **alone)
     @given(rows_of(contexts))
     def check(rows):
-        path = write(rows, name, tmp_path)
-        assert read(path) == expected_rows(rows)
+        assert read(write(rows, name, tmp_path)) == expected_rows(rows)
 
     check()
 
