@@ -209,6 +209,7 @@ def test_a_table_without_references_says_so(tiny):
         (COLUMNS, {"reference": "gold"}, r"column 'gold' is missing .* columns=\{'reference': ...\}"),
         (COLUMNS, {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
         ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2: column 'context' is missing"),
+        ([{"prediction": "a", "reference": "b"}, *ROWS], None, "row 0: column 'context' is missing"),
         ([{**ROWS[0], "answer": "a"}, ROWS[1]], {"prediction": "answer"}, "row 1: column 'answer' is missing"),
         ([{**ROWS[0], "texts": []}, ROWS[1]], {"samples": "texts"}, "row 1: column 'texts' is missing"),
         ([{**ROWS[0], "doc": {"a": "b"}}, ROWS[1]], {"prediction": "doc.a"}, r"row 1: column 'doc\.a' is missing"),
