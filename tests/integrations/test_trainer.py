@@ -63,9 +63,10 @@ def seq2seq_trainer(folder, metrics, **arguments):
     )
 
 
-@pytest.mark.parametrize("contexts", [CONTEXTS, None])
 @pytest.mark.parametrize(
-    "how", [{}, {"batch_eval_metrics": True}, {"eval_do_concat_batches": False}], ids=lambda how: "".join(how)
+    ("contexts", "how"),
+    [(CONTEXTS, {}), (None, {"batch_eval_metrics": True}), (None, {"eval_do_concat_batches": False})],
+    ids=["contexts", "metrics by batch", "batches apart"],
 )
 def test_a_seq2seq_trainer(mars, scored, tmp_path, contexts, how):
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), contexts)
@@ -163,14 +164,8 @@ def test_without_contexts(mars, tmp_path):
     with pytest.raises(ValueError, match="contexts are missing") as caught:
         compute_metrics(mars, Tokenizer())(bare)
     assert 'include_for_metrics=["inputs"]' in caught.value.__notes__[0]
-    without = Mars(
-        "fast",
-        preset="mini",
-        use_context=False,
-        support_weight=0.0,
-        contradiction_penalty=0.0,
-        cache_dir=str(tmp_path),
-    )
+    settings = {"use_context": False, "support_weight": 0.0, "contradiction_penalty": 0.0}
+    without = Mars("fast", preset="mini", cache_dir=str(tmp_path), **settings)
     assert compute_metrics(without, Tokenizer())(bare) == {"mars": 1.0}
     with pytest.raises(ValueError, match="predictions has 2, references has 2, contexts has 1"):
         compute_metrics(mars, Tokenizer(), ["x"])(PREDICTION)  # of another set

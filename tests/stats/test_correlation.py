@@ -198,7 +198,7 @@ def test_p_is_the_share_of_all_swaps_with_a_larger_difference(level):
         return np.subtract(*(by_hand(x, ratings, "pearson", level, groups, None) for x in pair))
 
     differences = np.array([difference(swaps) for swaps in itertools.product((False, True), repeat=10)])
-    comparison = compare(first, second, ratings, groups, level, resamples=20_000)
+    comparison = compare(first, second, ratings, groups, level, resamples=10_000)
     assert comparison.difference == pytest.approx(differences[0])
     assert comparison.p == pytest.approx(np.mean(abs(differences) > abs(differences[0]) - 1e-9), abs=0.015)
     assert compare(first, 3 * first + 7, ratings, groups, level).p == 1
