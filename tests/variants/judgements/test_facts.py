@@ -63,6 +63,7 @@ SAID = {
     "Yesterday Tarrow Utd won.": "Tarrow United won.",
     "A day out is planned.": "The class will visit a fort.",
     "Friends said so.": "",
+    "MEETING IN ROME WITH ANNA": "",
     "The Quiet Man of Rome": "",
     'It ended: Anna left. Bo stayed. "Cy stayed."': "",
     "1. They left.": "",

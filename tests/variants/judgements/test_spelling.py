@@ -15,6 +15,7 @@ PREMISE = (
     [
         ("minsiter", "minister"),
         ("ministter", "minister"),
+        ("minixter", "minister"),
         ("mniister", "minister"),
         ("reprot", "report"),
         ("publishd", "published"),
