@@ -1,5 +1,6 @@
 """What is masked: words and tags, IDF, the words that carry the context, the knapsack, and templates."""
 
+import functools
 import itertools
 import json
 import math
@@ -28,6 +29,7 @@ from mars_score.metrics.paper import (
 from mars_score.rows import Example, Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
+from tests import oracle_forms
 
 # Words and tags, by the real pipeline
 
@@ -107,14 +109,12 @@ def test_the_official_pipeline_comes_first_and_is_not_imported_for_its_name(monk
     [
         ("So true.", "So true."),
         ("See http://t.co/Ab1 now", "See now"),
-        ("See HTTPS://example.com/a?b=c#d, please.", "See, please."),
-        ("https://a.org Hello\nworld http://b.org", "Hello\nworld"),
+        ("https://a.org HTTPS://example.com/a?b=c#d, Hello\nworld http://b.org", ", Hello\nworld"),
         ("#MARS is #red , #really!", "is ,!"),
         ("Love #café #日本 \uff03tag ok", "Love ok"),
         ("a  b   c", "a  b   c"),  # the text's own spaces stay
         ("We are #1, C# fans & don&#39;t mind", "We are #1, C# fans & don&#39;t mind"),
         ("mail a@b.org or awww.such #", "mail a@b.org or awww.such #"),
-        ("#winning", ""),
         ("#so #true!", ""),
         ("\u05e9\u05dc\u05d5\u05dd #\u05ea\u05d2", "\u05e9\u05dc\u05d5\u05dd"),
     ],
@@ -137,9 +137,8 @@ def test_urls_and_hashtags_go_from_each_text_that_has_other_words(candidate, ref
     row, notices = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=True, use_context=False)
     assert (row.candidate, *row.references) == prepared
     assert (Notice.URLS_REMOVED in notices) == (prepared != (candidate, reference))
-    assert prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False, use_context=False)[
-        0
-    ].references == (reference,)
+    kept, _ = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False, use_context=False)
+    assert kept.references == (reference,)
     # References are augmented as they are scored, whatever the candidate is.
     [[augmented]] = MarsScorer("mini", variant="paper", max_mask_ratio=0).augment_rows([Example((reference,))])
     assert (augmented.reference,) == row.references
@@ -195,7 +194,7 @@ def test_idf_by_hand():
 
 
 @given(st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=2, max_size=12), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_masks_are_those_of_the_papers_formula_where_it_is_defined(documents, data):
     """By the formula itself: the guard counts for words of all texts, or of none, alone."""
     idf, count = Idf.count(documents), len(documents)
@@ -213,52 +212,40 @@ def test_masks_are_those_of_the_papers_formula_where_it_is_defined(documents, da
     templates = make_templates(text, words, ["a", "b"], idf, DEFAULT)
     for tenths, (_, template) in zip((2, 4, 6), templates, strict=True):
         budget = max(1, tenths * len(letters) // 10)
-        assert tuple(masked_words(words, template)) == brute_force(priorities, costs, budget)
+        assert tuple(masked_words(words, template)) == oracle_forms.masked(priorities, costs, budget)
 
 
-@pytest.mark.parametrize("count", range(1, 6))
-def test_a_reference_of_few_words_has_one_word_masked_at_least(count):
+@pytest.mark.parametrize(("count", "masked"), [(1, [1, 1, 1]), (4, [1, 1, 2]), (5, [1, 2, 3])])
+def test_a_reference_of_few_words_has_one_word_masked_at_least(count, masked):
     text, words = tagged(" ".join("abcde"[:count]))
     templates = make_templates(text, words, [], idf_of((text, words)), DEFAULT)
-    assert [len(masked_words(words, one)) for _, one in templates] == [
-        max(1, tenths * count // 10) for tenths in (2, 4, 6)
-    ]
+    assert [len(masked_words(words, one)) for _, one in templates] == masked
 
 
 WORDS = st.lists(st.sampled_from(["the", "a", "cat", "sat", ".", "n't", "x", "-1", "😀"]), max_size=14)
 
 
+@functools.cache
 def textbook_length(first, second):
-    lengths = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
-    for i, left in enumerate(first):
-        for j, right in enumerate(second):
-            lengths[i + 1][j + 1] = (
-                lengths[i][j] + 1 if left == right else max(lengths[i][j + 1], lengths[i + 1][j])
-            )
-    return lengths[-1][-1]
+    if not (first and second):
+        return 0
+    if first[-1] == second[-1]:
+        return 1 + textbook_length(first[:-1], second[:-1])
+    return max(textbook_length(first[:-1], second), textbook_length(first, second[:-1]))
 
 
+@settings(max_examples=50, deadline=None)
 @given(WORDS, WORDS)
 @example(["the", "cat", "sat"], ["a", "cat"])
 @example(["a", "b", "c", "d"], ["d", "a", "c", "b", "d"])
 def test_words_shared_with_the_context_are_a_longest_common_subsequence(reference, context):
     indices = shared_with_context(reference, context)
-    assert len(indices) == textbook_length(reference, context)
+    assert len(indices) == textbook_length(tuple(reference), tuple(context))
     rest = iter(context)
     assert all(reference[index] in rest for index in sorted(indices))
 
 
 # The knapsack, against brute force
-
-
-def brute_force(priorities, costs, budget):
-    """Largest sum, then fewest items, then lexicographically smallest indices: every subset is looked at."""
-    subsets = itertools.chain.from_iterable(
-        itertools.combinations(range(len(costs)), size) for size in range(len(costs) + 1)
-    )
-    feasible = [subset for subset in subsets if sum(costs[item] for item in subset) <= budget]
-    return min(feasible, key=lambda subset: (-sum(priorities[item] for item in subset), len(subset), subset))
-
 
 PRIORITIES = {
     "distinct": lambda rng: rng.randrange(1, 6_000_000),
@@ -272,12 +259,12 @@ PRIORITIES = {
 @pytest.mark.parametrize("priorities", PRIORITIES)
 def test_knapsack_equals_brute_force(priorities, costs):
     rng = random.Random(f"{priorities} {costs}")
-    for _ in range(200):
+    for _ in range(80):
         count = rng.randrange(9)
         values = [PRIORITIES[priorities](rng) for _ in range(count)]
         weights = rng.choices(costs, k=count)
         budgets = [rng.randrange(sum(weights) + 3) for _ in range(3)]
-        expected = [brute_force(values, weights, budget) for budget in budgets]
+        expected = [oracle_forms.masked(values, weights, budget) for budget in budgets]
         assert knapsack(values, weights, budgets) == expected, (values, weights, budgets)
 
 
@@ -330,7 +317,7 @@ def texts(draw):
 
 
 @given(texts(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_any_mask_makes_a_sound_template(text_and_words, data):
     text, words = text_and_words
     mask = data.draw(st.sets(st.integers(0, len(words) - 1) if words else st.nothing()))
@@ -344,26 +331,6 @@ def test_any_mask_makes_a_sound_template(text_and_words, data):
     assert template.fill([""] * len(blanks)) == "".join(piece for piece, is_blank in pieces if not is_blank)
     # A blank owns the whitespace before it and ends with its last word; so do text blocks inside.
     assert all(not piece[-1].isspace() for piece, _ in pieces[:-1])
-
-
-@given(texts(), st.lists(st.sampled_from(["a", "the", "cat", "sat", "😀", "dog"]), max_size=30))
-@settings(max_examples=100, deadline=None)
-def test_masked_words_stay_within_the_budget(text_and_words, context):
-    config = PaperConfig(max_mask_ratio=1.0, mask_ratio_step=0.3)
-    (text, words), idf = text_and_words, idf_of(text_and_words, tagged("the dog sat ."))
-    templates = make_templates(text, words, context, idf, config)
-    lower, count, worth = lower_words(text, words), len(words), []
-    priorities = [DEFAULT.pos_weights.get(word.pos, 1) / idf[one] for word, one in zip(words, lower, strict=True)]
-    shared = shared_with_context(lower, context)
-    costs = [CONTEXT_COST if index in shared else 1 for index in range(count)]
-    assert [ratio for ratio, _ in templates] == [0.3, 0.6, 0.9]
-    for ratio, template in templates:
-        masked = masked_words(words, template)
-        spare = max(1, math.floor(round(ratio * count, 6))) - sum(costs[index] for index in masked)
-        assert spare >= 0
-        assert all(costs[index] > spare for index in set(range(count)) - set(masked))  # no other word fits
-        worth.append(sum(priorities[index] for index in masked))
-    assert all(less <= more + 1e-4 for less, more in itertools.pairwise(worth))  # they are rounded
 
 
 def test_a_template_as_a_person_reads_it():

@@ -333,6 +333,7 @@ def differs(premise, hypothesis):
         ("minister", "ministter"),
         ("resigned", "resgned"),
         ("from", "form"),  # a word, too
+        ("from", "frm"),  # short
     ],
 )
 def test_a_misspelt_word_is_no_contradiction(word, misspelt):
@@ -516,6 +517,7 @@ SOURCE = "Anna Rossi opened the hall in Bonn in 1969, and 300 people came."
     ("candidate", "words"),
     [
         ("It was Anna Bianchi who opened the hall.", ("Bianchi",)),
+        ("The hall was opened in 1970 in Bonn.", ("1970",)),
         ("In Bonn 500 people saw Anna Rossi.", ("500",)),
         ("In Bonn three hundred people saw Rossi in the new hall.", ()),
     ],
