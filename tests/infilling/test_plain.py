@@ -83,7 +83,7 @@ def test_tokens_and_perplexities_are_those_of_whole_texts(causal):
     assert blank.perplexities[-1] == pytest.approx(math.exp(loss), rel=1e-4)
 
 
-@pytest.mark.parametrize("batch_size", [3, None])
+@pytest.mark.parametrize("batch_size", [1, 3, None])
 def test_log_probabilities_are_those_of_whole_texts(causal, batch_size):
     """Several texts after a context, contexts of very different lengths, none, and a text without tokens."""
     model, tokenizer = causal

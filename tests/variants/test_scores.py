@@ -228,7 +228,7 @@ def test_scores_equal_the_oracle(models, make, variant, has_references, has_samp
 
 
 def test_neither_the_order_nor_the_batch_nor_other_rows_matter(make):
-    cases = CASES[::4]
+    cases = CASES[10:24]  # of all tasks; many have one context
     scores = make(variant="plus", batch_size=2).score(**arguments(cases)).scores
     backwards = make(variant="plus").score(**arguments([*cases, *cases][::-1])).scores
     assert backwards == pytest.approx([*scores, *scores][::-1], abs=1e-9)
