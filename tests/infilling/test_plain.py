@@ -91,6 +91,7 @@ def test_log_probabilities_are_those_of_whole_texts(causal, batch_size):
     pairs = [
         (context, text) for context in contexts for text in (REFERENCE, "home", "She waited. " * 3, REFERENCE)
     ]
+    pairs += [("Late.", "She waited. " * count) for count in (13, 14, 15)]  # more than one row of a prompt holds
     language_model = CausalLanguageModel(model, tokenizer)
     computed = dict(log_probabilities(language_model, [*pairs, ("", " ")], batch_size))
     for context, text in pairs:
