@@ -135,7 +135,7 @@ def test_in_words():
 @pytest.fixture(scope="module")
 def rated(tmp_path_factory):
     """Files of rated candidates of three tasks."""
-    return jsonl.write_rated(tmp_path_factory.mktemp("rated"), ("usr_topicalchat", "bagel", "summeval"), groups=12)
+    return jsonl.write_rated(tmp_path_factory.mktemp("rated"), ("usr_topicalchat", "bagel", "summeval"), groups=6)
 
 
 @pytest.fixture(scope="module")

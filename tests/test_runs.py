@@ -265,6 +265,7 @@ BOMBS = {  # files of less than 3 MB that would take over 1.5 GB
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB")
 def test_small_files_do_not_fill_memory(tmp_path):
     paths = [tmp_path / name for name in BOMBS]

@@ -286,6 +286,7 @@ PROCESS = """if True:
 """
 
 
+@pytest.mark.slow
 def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_process_which_loads_no_model(
     named, store, few_references
 ):

@@ -299,6 +299,7 @@ def command(named_models, capsys):
     return run_command
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are")
 def test_training_and_scoring_by_commands(tmp_path, command):
     texts = jsonl.write(

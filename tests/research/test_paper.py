@@ -65,6 +65,7 @@ def rated(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_measuring(tiny_mini, wordnet, rated, monkeypatch):
     """By random models: what is kept of a set and of the example has all that the page asks for."""
     monkeypatch.setattr(paper_measures, "FEWEST", 6)
@@ -85,6 +86,7 @@ def test_measuring(tiny_mini, wordnet, rated, monkeypatch):
     assert list(kept["table1"]["rows"]) == list(PUBLISHED["mars"]["table1"]["rows"])
 
 
+@pytest.mark.slow
 def test_measuring_choices(tiny_mini, rated, monkeypatch):
     """By random models: each choice changes what it is about, and nothing before it."""
     monkeypatch.setitem(paper_choices.MEASURED, "evouna_nq", 2)
