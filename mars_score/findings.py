@@ -163,7 +163,7 @@ def words_instead(words: Sequence[str], sentence: str, premise: str) -> str:
     instead = [
         word.strip(MARKS_AROUND)
         for kind, first, last, start, end in matchers[nearest].get_opcodes()
-        if kind == "replace" and end - start <= _LISTED and wrong & set(plain[first:last])
+        if kind == "replace" and end - start <= _LISTED and wrong.intersection(" ".join(plain[first:last]).split())
         for word in parts[nearest][start:end]
     ]
     return " ".join(instead)

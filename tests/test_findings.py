@@ -130,6 +130,7 @@ def test_many_words_are_counted():
         (("ninety",), "It took ninety days.", "Nobody came to the fair.", ""),
         (("Anna",), "Anna left for Rome.", "Berg left for Oslo.", "Berg"),
         (("ninety",), "It took ninety days.", "It took, as all had feared from the start, some days.", ""),
+        (("555-0143",), "Call 555-0143 for a table.", "Call 555-0134 for a table.", "555-0134"),
         (("x",), "x", "", ""),
     ],
 )

@@ -100,8 +100,16 @@ def _find_in_place(mine: _Part, others: Sequence[_Part]) -> Conflict | None:
         if other.words == mine.words:
             for number, theirs in zip(mine.numbers, other.numbers, strict=True):
                 if _differ(number, theirs) and not any(_same(number, one) for one in said):
-                    return Conflict(number if isinstance(number, str) else number.text, other.text)
+                    return Conflict(_as_written(number, mine.text), other.text)
     return None
+
+
+def _as_written(number: Quantity | str, text: str) -> str:
+    """Return a number as a text writes it, such as "555-0134"."""
+    if isinstance(number, Quantity):
+        return number.text
+    written = re.search(r"\W*".join(number), text, re.IGNORECASE)
+    return written[0] if written else number
 
 
 def _differ(mine: Quantity | str, theirs: Quantity | str) -> bool:

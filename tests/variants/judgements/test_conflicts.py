@@ -47,5 +47,10 @@ def test_numbers_that_the_premises_have_or_that_stand_elsewhere_are_none(sentenc
     assert find_conflict(sentence, premises) is None
 
 
+def test_a_conflict_has_the_number_as_it_is_written():
+    assert find_conflict("Call (555) 0143 for a table.", ["Call 555-0134 for a table."]).words == "555) 0143"
+    assert find_conflict("The key is in room B21.", ["The key is in room B12."]).words == "B21"
+
+
 def test_numbers_alone_are_compared_only_with_words_around_them():
     assert find_conflict("12", ["13"]) is None
