@@ -210,7 +210,7 @@ class _BaselineGate(RunGate):
         if difference < 0:
             self._fallen.add(difference, row)
         self._differences.append(difference)
-        self._contexts.extend(self._labels.of([row.row.context]))
+        self._contexts.extend(self._labels.of([row.row.prompt]))
 
     def failures(self) -> Iterator[str]:
         mean = sum(self._differences) / len(self._differences)

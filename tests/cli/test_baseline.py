@@ -78,6 +78,13 @@ def test_chance_does_not_fail_a_build(score, baseline):
     assert score("--fail-under-baseline", path) == (0, "")
 
 
+def test_questions_on_the_same_passages_are_different_contexts():
+    [gate] = gates_of(baseline=Baseline("baseline.jsonl", [0.6] * 12))
+    rows = [Row("a", ("b",), "It was day 1.", question=f"Which day was {number}?") for number in range(12)]
+    read(gate, *((row, RowScore(0.5)) for row in rows))
+    assert "95 % interval -0.1000 to -0.1000" in "".join(gate.failures())
+
+
 @pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
 def test_a_baseline_in_any_format(score, baseline, name):
     assert score("--fail-under-baseline", baseline(name=name)) == (0, "")
