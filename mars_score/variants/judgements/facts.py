@@ -21,6 +21,7 @@ from rapidfuzz.distance import OSA
 from mars_score.language import PipelineMissingError, Tagger
 from mars_score.text import TaggedWord
 from mars_score.variants.judgements.quantities import Quantity, is_said, read_quantities
+from mars_score.variants.judgements.quantities.times import MONTH_NAMES, MONTHS
 from mars_score.variants.judgements.spelling import LEXICON, by_shortened, shortened
 
 STEM = 4  # first letters that names and their derivations share: German, Germany
@@ -34,13 +35,8 @@ SourcedSentence = tuple[str, tuple[str, ...]]  # a sentence and the texts that h
 
 _WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_])*")
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\d])")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    "|nov(?:ember)?|dec(?:ember)?"
-)
 _DAY = re.compile(
-    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{_MONTH})\b\.?"
+    rf"(?:(?<!\d)(?P<before>\d{{1,2}})(?:st|nd|rd|th)?,? (?:of )?)?\b(?P<month>{MONTH_NAMES})\b\.?"
     r"(?:,? (?:the )?(?P<behind>\d{1,2})(?!\d))?",
     re.IGNORECASE,
 )
@@ -195,7 +191,7 @@ def _bare_numbers(text: str, quantities: Sequence[Quantity]) -> list[float]:
 
 
 def _days(match: re.Match[str]) -> list[tuple[int, int]]:
-    month = _MONTHS.index(match["month"][:3].lower()) + 1
+    month = MONTHS[match["month"].lower()]
     return [(month, int(day)) for day in (0, match["before"] or 0, match["behind"] or 0)]
 
 

@@ -18,6 +18,7 @@ from mars_score.data.cleaning import without_special_tokens
 from mars_score.language import ENGLISH, PipelineMissingError, Tagger
 from mars_score.sentences import sentences
 from mars_score.text import join_broken_words, plain_words
+from mars_score.variants.judgements.quantities.times import MONTH_NAMES
 from mars_score.variants.judgements.spelling import LEXICON
 
 _SHAPES = str.maketrans(
@@ -45,8 +46,7 @@ _BEFORE_CONTENT = (
 )
 _NUMBERS = r"\[\^?\d{1,3}(?:\s?[-,;]\s?\d{1,3}){0,9}\]"
 _TIME = (  # "(May 2020)" is no citation
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
-    r"|Nov(?:ember)?|Dec(?:ember)?|Spring|Summer|Autumn|Fall|Winter|Easter|Christmas|Since|Until|From|In)"
+    rf"(?:(?i:{MONTH_NAMES})|Spring|Summer|Autumn|Fall|Winter|Easter|Christmas|Since|Until|From|In)"
 )
 _NAME = rf"(?!{_TIME}\b)\p{{Lu}}[\p{{L}}'-]{{1,40}}"
 _YEAR = r"(?:1[89]|20)\d\d[a-z]?"

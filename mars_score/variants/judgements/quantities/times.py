@@ -11,7 +11,7 @@ import regex
 from mars_score.variants.judgements.quantities.quantity import Quantity
 from mars_score.variants.judgements.quantities.units import CLOCK, DATE, WEEKDAY, YEAR
 
-_MONTHS = {
+MONTHS = {  # by their names in lower case
     name.lower(): number
     for names in (calendar.month_name, calendar.month_abbr)
     for number, name in enumerate(names)
@@ -24,7 +24,8 @@ _WEEKDAYS = {
 } | {"tues": 2, "thur": 4, "thurs": 4}
 # These are also verbs, names and abbreviations.
 _OTHER_WORDS = frozenset({"may", "march", "mar", "april", "june", "august", "jan", "dec"})
-_MONTH = f"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
+MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))  # a pattern
+_MONTH = f"(?P<month>{MONTH_NAMES})"
 _FREE = r"(?<![\w#\u00a7^_=/\\.@,:-])"  # A date or time may begin here.
 _PERCENT = r"\s?%|\s?per ?cent\b"
 _SCALE = "hundred|thousand|million|billion|trillion|dozen"
@@ -85,7 +86,7 @@ _TENS = {
     "nineties": 90,
 }  # fmt: skip
 TENS = "|".join(_TENS)
-NAMED = f"{_MONTH.replace('?P<month>', '?:')}|(?:{'|'.join(_WEEKDAYS)})s?"
+NAMED = f"(?:{MONTH_NAMES})|(?:{'|'.join(_WEEKDAYS)})s?"
 _ERA = regex.compile(
     rf"""(?:\b(?P<when>early|mid|late|(?:the\ )?(?:end|beginning|start)\ of)[ -](?:the\ )?)?
     (?:(?<!\w)(?P<century>\d\d?)(?:st|nd|rd|th)[ -]century
@@ -120,7 +121,7 @@ def _date(match: regex.Match[str]) -> Quantity | None:
         and not re.search(r"\d(?:st|nd|rd|th)", match[0])
     ):
         return None
-    month = _MONTHS[name] if name else int(fields["number"])
+    month = MONTHS[name] if name else int(fields["number"])
     readings = [(year, month, day)]
     if fields.get("dot"):
         readings.append((year, day, month))  # American, with the month first
@@ -139,7 +140,7 @@ def _month(match: regex.Match[str]) -> Quantity | None:
         return None
     if match["unsure"] is not None and not is_name and not (match["point"] and name != "may"):
         return None
-    return _at(match, 0, unit=DATE, parts=(0, _MONTHS[name], 0))
+    return _at(match, 0, unit=DATE, parts=(0, MONTHS[name], 0))
 
 
 def _weekday(match: regex.Match[str]) -> Quantity | None:
