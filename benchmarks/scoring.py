@@ -28,13 +28,16 @@ def main() -> None:
     options.add_argument("--pairs", type=int, default=64)
     options.add_argument("--preset", default="mini")
     options.add_argument("--dtype", default="auto", help="of plus and fast; default: auto")
+    options.add_argument("--task", choices=("text", "summary"), help="of the rows; default: by their contexts")
+    options.add_argument("--sentences", type=int, default=1, help="of a context, of 11 words (default: 1)")
     args = parse(options, pairs=256, repeats=9)
-    texts, seeds = invented(args.pairs), count(1)
+    texts, seeds = invented(args.pairs, args.sentences), count(1)
 
     def timed(score: Callable[..., object], with_contexts: bool) -> float:
         candidates, references, contexts = columns(with_new_candidates(texts, next(seeds)))
-        others = [contexts] if with_contexts else []
-        return seconds_of(lambda: score(candidates, references, *others))
+        if with_contexts:
+            return seconds_of(lambda: score(candidates, references, contexts, tasks=args.task))
+        return seconds_of(lambda: score(candidates, references))
 
     runs = {"bertscore": partial(timed, bert_scorer(args.preset).score, False)}
     with fresh_store() as store:
@@ -46,7 +49,7 @@ def main() -> None:
             scorers[f"{variant} without NLI"] = MarsScorer(variant=variant, entailment_model=None, **settings)
         for name, scorer in scorers.items():
             progress(f"{args.pairs} references with variant {name}")
-            scorer.score(*columns(texts))
+            scorer.score(*columns(texts), tasks=args.task)
             runs[name] = partial(timed, scorer.score, True)
         ratios = [Ratio("scoring, paper / BERTScore", "paper", "bertscore", 1.0)]
         ratios += [Ratio(f"scoring, {name} / paper", name, "paper", target) for name, target in VARIANTS.items()]
