@@ -80,7 +80,7 @@ def _read(sentence: str) -> _Part:
             if not _DIGIT.search(word):
                 words.append(word)
             elif words and words[-1] == _NUMBER and isinstance(numbers[-1], str):
-                numbers[-1] += word  # "555-0134" is one number.
+                numbers[-1] += f" {word}"  # "555-0134" is one number.
             else:
                 words.append(_NUMBER)
                 numbers.append(word)
@@ -108,7 +108,7 @@ def _as_written(number: Quantity | str, text: str) -> str:
     """Return a number as a text writes it, such as "555-0134"."""
     if isinstance(number, Quantity):
         return number.text
-    written = re.search(r"\W*".join(number), text, re.IGNORECASE)
+    written = re.search(r"\W*".join(number.split()), text, re.IGNORECASE)
     return written[0] if written else number
 
 
@@ -119,12 +119,21 @@ def _differ(mine: Quantity | str, theirs: Quantity | str) -> bool:
 
 
 def _same(mine: Quantity | str, theirs: Quantity | str) -> bool:
-    """Tell whether two numbers are the same. A telephone number may lack its first digits."""
+    """Tell whether two numbers are the same. A telephone number may lack its first digits, as of a country."""
     if isinstance(mine, Quantity) and isinstance(theirs, Quantity):
         return equal(mine, theirs)
     if isinstance(mine, str) and isinstance(theirs, str):
+        mine, theirs = _significant(mine), _significant(theirs)
         return mine.endswith(theirs) or theirs.endswith(mine)
     return False
+
+
+def _significant(number: str) -> str:
+    """Return a number without zeros at its start and without parts of zeros at its end: 2 for 2.0."""
+    parts = number.split()
+    while parts and not parts[-1].strip("0"):
+        parts.pop()
+    return "".join(parts).lstrip("0")
 
 
 def _find_by_unit(mine: _Part, others: Sequence[_Part]) -> Conflict | None:
