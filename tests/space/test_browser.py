@@ -71,6 +71,13 @@ def page(space, context):
     return make.visit(context, space[0])
 
 
+def test_the_first_visitor_sees_a_result_without_a_click(space, context):
+    """On a server that has just started: its example was answered before it opened."""
+    page = context.new_page()
+    page.goto(space[0], wait_until="commit")
+    page.wait_for_selector(".mars-main")
+
+
 def client(address):
     from gradio_client import Client
 
@@ -108,7 +115,6 @@ def choose(page, example):
 
 
 def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
-    """On a server that has just started, too: its example was answered before it opened."""
     first, second, *_ = EXAMPLES
     assert sorted(cards(page)) == sorted(first.question.candidates)
     assert page.locator(PAPER).count() == len(first.question.candidates)
