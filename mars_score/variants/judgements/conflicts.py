@@ -99,9 +99,16 @@ def _find_in_place(mine: _Part, others: Sequence[_Part]) -> Conflict | None:
     for other in others:
         if other.words == mine.words:
             for number, theirs in zip(mine.numbers, other.numbers, strict=True):
-                if _differ(number, theirs) and not any(_same(number, one) for one in said):
+                if _differ(number, theirs) and not _stands_in(number, said):
                     return Conflict(_as_written(number, mine.text), other.text)
     return None
+
+
+def _stands_in(number: Quantity | str, said: Sequence[Quantity | str]) -> bool:
+    """Tell whether premises have a number, or it follows from one of theirs by rounding or its bound."""
+    if isinstance(number, Quantity) and number.is_single:
+        return is_said(number, [other for other in said if isinstance(other, Quantity)])
+    return any(_same(number, other) for other in said)
 
 
 def _as_written(number: Quantity | str, text: str) -> str:

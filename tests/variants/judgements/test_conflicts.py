@@ -39,12 +39,14 @@ def test_another_number_at_the_same_place_is_a_conflict(premise, wrong, right):
         "The publ1shed report names 4.",
         "GPT-4 is named.",
         "They sold 7, 5 and 3.",
+        "It weighs 8.1 kg.",  # rounded
     ],
 )
 def test_numbers_that_the_premises_have_or_that_stand_elsewhere_are_none(sentence):
     premises = [
         "Team A scored 5 goals. Team A scored 3 goals. The published report names 4. GPT-3 was named.",
         "They sold 3, 5 and 7.",
+        "It weighs 5 kg. It weighs 8.13 kg.",
     ]
     assert find_conflict(sentence, premises) is None
 
