@@ -1,18 +1,20 @@
-"""Find numbers that differ between a sentence and a sentence of a premise with nearly the same words.
+"""Find a number or a negation in which a sentence contradicts a sentence of a premise with the same other words.
 
-Where all other words are the same, any number that differs is a conflict. Where most are, only a quantity with the
-same unit, or a number of the same things, is one.
+Where all other words are the same, any number that differs is a conflict, and so is a negation that only one of
+both has. Where most are, only a quantity with the same unit, or a number of the same things, is one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import starmap
 from typing import NamedTuple
 
 from mars_score.sentences import sentences
-from mars_score.text import plain_words
+from mars_score.text import MARKS_AROUND, plain_words
 from mars_score.variants.judgements.quantities import (
     Quantity,
     conflicts,
@@ -29,17 +31,25 @@ MIN_SHARED = 0.6  # share of the words outside numbers that two sentences about 
 
 
 class Conflict(NamedTuple):
-    """A number that a premise contradicts."""
+    """Words that a premise contradicts."""
 
-    words: str  # the number as the sentence writes it
-    premise: str  # the sentence of the premise with another number
+    words: str  # as the sentence writes them
+    premise: str  # the sentence of the premise that contradicts them
 
 
 def find_conflict(sentence: str, premises: Sequence[str]) -> Conflict | None:
-    """Find a number in which a sentence differs from a premise with nearly the same other words.
+    """Find a number or a negation in which a sentence differs from a premise with the same other words.
 
-    A number that any premise has, in any notation, is no conflict.
+    What any premise says, a number in any notation, is no conflict.
     """
+    return _find_number(sentence, premises) or _find_negation(sentence, premises)
+
+
+# Numbers
+
+
+def _find_number(sentence: str, premises: Sequence[str]) -> Conflict | None:
+    """Find a number that differs, in its place or by its unit."""
     mine = _read(sentence)
     if not mine.numbers:
         return None
@@ -52,7 +62,7 @@ class _Part(NamedTuple):
 
     Attributes:
         text: the sentence.
-        words: its words in lower case, with "" in place of each number.
+        words: its words in lower case, with "" in place of each number with its bound.
         numbers: its numbers in order. One that is no quantity, such as a telephone number, is text.
     """
 
@@ -76,7 +86,7 @@ def _read(sentence: str) -> _Part:
     numbers: list[Quantity | str] = []
     end = 0
     for quantity in (*read_quantities(sentence), None):
-        for word in plain_words(sentence[end : quantity.start if quantity else None]):
+        for word in plain_words(_in_full(sentence[end : quantity.start - quantity.before if quantity else None])):
             if not _DIGIT.search(word):
                 words.append(word)
             elif words and words[-1] == _NUMBER and isinstance(numbers[-1], str):
@@ -87,7 +97,7 @@ def _read(sentence: str) -> _Part:
         if quantity:
             words.append(_NUMBER)
             numbers.append(quantity)
-            end = quantity.end
+            end = quantity.end + quantity.behind
     return _Part(sentence, tuple(words), tuple(numbers))
 
 
@@ -161,5 +171,81 @@ def _find_by_unit(mine: _Part, others: Sequence[_Part]) -> Conflict | None:
 
 def _share_words(one: _Part, other: _Part) -> bool:
     mine, theirs = frozenset(filter(None, one.words)), frozenset(filter(None, other.words))
+    if mine ^ theirs <= _NEGATIONS | _FILLERS and _is_negated(one.text) != _is_negated(other.text):
+        return False  # "Not open on Monday" and "open on Sunday" may both be true.
     shared = len(mine & theirs)
     return shared > 0 and shared >= MIN_SHARED * max(len(mine), len(theirs))
+
+
+# Negations
+
+_CONTRACTED = re.compile(r"\b(?:(can)not|(can)['\u2019]t|(wo)n['\u2019]t|(\w+)n['\u2019]t)\b", re.IGNORECASE)
+_NO = re.compile(r"\b[Nn]o(?: longer\b)?(?= [a-z]|$)")  # not "No, it is" or "No. 5"
+_NEGATIONS = frozenset({"not", "never"})
+# They go with a negation or with its absence ("does not see any", "still sees a"), or stand before it ("No, ...").
+_FILLERS = frozenset({*("do", "does", "did"), *("a", "an", "the", "any"), *("still", "already", "yet"), "no"})
+# With these a sentence and its negation may both be true: some guests are late, and some are not.
+_OPEN = frozenset(
+    {
+        *("some", "someone", "something", "sometimes", "several", "many", "few", "lot", "lots", "number", "deal"),
+        *("much", "often", "usually", "partly", "may", "might", "could", "sure", "certain", "if", "unless"),
+        *("whether", "when", "until", "only", "just", "all", "every", "everyone", "everything", "almost", "than"),
+    }
+)
+_INFLECTIONS = ("s", "es", "d", "ed")
+
+
+def _find_negation(sentence: str, premises: Sequence[str]) -> Conflict | None:
+    """Find a negation that only a sentence or the sentences of premises with its other words have."""
+    words, is_negated = _without_negations(sentence), _is_negated(sentence)
+    texts = [text for premise in premises for text in sentences(premise)]
+    same = [text for text in texts if _are_forms(words, _without_negations(text))]
+    if not same or any(_is_negated(text) == is_negated for text in same):
+        return None
+    return Conflict(_difference(sentence, same[0]), same[0])
+
+
+@lru_cache(maxsize=4096)
+def _is_negated(sentence: str) -> bool:
+    """Tell whether a sentence has an odd number of negations."""
+    return sum(word in _NEGATIONS for word in plain_words(_in_full(sentence))) % 2 == 1
+
+
+@lru_cache(maxsize=4096)
+def _without_negations(sentence: str) -> tuple[str, ...]:
+    """Return the words of a sentence besides negations, or none if it may be true together with its negation."""
+    words = plain_words(_in_full(sentence))
+    if not _OPEN.isdisjoint(words):
+        return ()
+    return tuple(word for word in words if word not in _NEGATIONS and word not in _FILLERS)
+
+
+def _in_full(text: str) -> str:
+    """Write each negation of a text as the word "not", or "never"."""
+
+    def in_two_words(match: re.Match[str]) -> str:
+        return f"{'will' if match[3] else next(filter(None, match.groups()))} not"
+
+    return _NO.sub("not", _CONTRACTED.sub(in_two_words, text))
+
+
+def _are_forms(mine: Sequence[str], theirs: Sequence[str]) -> bool:
+    return 1 < len(mine) == len(theirs) and all(starmap(_is_form, zip(mine, theirs, strict=True)))
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Tell whether two words are the same up to an inflection, as in "does not agree" and "agrees"."""
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and len(short) > len("as") and long[len(short) :] in _INFLECTIONS
+
+
+def _difference(sentence: str, premise: str) -> str:
+    """Return the words of a sentence where only one of both has a negation, or the words beside that place."""
+    mine, theirs = ([word.strip(MARKS_AROUND) for word in text.split()] for text in (sentence, premise))
+    matcher = SequenceMatcher(None, list(map(str.lower, theirs)), list(map(str.lower, mine)), autojunk=False)
+    for kind, first, last, start, end in matcher.get_opcodes():
+        if kind != "equal" and _is_negated(" ".join([*theirs[first:last], *mine[start:end]])):
+            return " ".join(mine[start:end] if end > start else mine[max(0, start - 1) : start + 1])
+    return sentence

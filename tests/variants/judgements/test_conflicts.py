@@ -1,4 +1,4 @@
-"""Numbers that differ from those of a premise in a sentence with the same, or nearly the same, other words."""
+"""Numbers and negations in which a sentence contradicts a premise with the same, or most of the same, words."""
 
 import pytest
 
@@ -20,6 +20,10 @@ SAME_WORDS = [
     ("The result was 0.95.", "The result was 0.59.", "The result was .95."),
     ("It grew to 8,123,456.", "It grew to 9,123,456.", "It grew to 8.1 million."),
     ("Chapter 7 is about birds.", "Chapter 9 is about birds.", "Chapter seven is about birds."),
+    # The words of a bound are none of the other words.
+    ("Bags may weigh at most 8 kg.", "Bags must weigh more than 8 kg.", "Bags must not weigh more than 8 kg."),
+    ("Bags may weigh at most 8 kg.", "Bags may weigh 9 kg or more.", "Bags may weigh up to 8 kg."),
+    ("Only guests over 18 may enter.", "Only guests under 18 may enter.", "Only guests older than 18 may enter."),
 ]
 
 
@@ -58,3 +62,66 @@ def test_a_conflict_has_the_number_as_it_is_written():
 
 def test_numbers_alone_are_compared_only_with_words_around_them():
     assert find_conflict("12", ["13"]) is None
+
+
+# A premise, a sentence with one negation more or less, and one that says the same or leaves it open.
+NEGATED = [
+    ("The office opens at nine.", "The office does not open at nine.", "The office opens at nine."),
+    ("She agreed with the plan.", "She didn't agree with the plan.", "She did agree with the plan."),
+    ("The apps are not working.", "The apps are working.", "The apps aren't working."),
+    ("They cannot swim.", "They can swim.", "They can\u2019t swim."),
+    ("He will come back.", "He won't come back.", "He will not stay away."),
+    ("The bridge is still closed.", "The bridge is no longer closed.", "The bridge is closed."),
+    ("The phone has no jack.", "The phone has a jack.", "The phone never has any jack."),
+    ("The phone has a jack.", "The phone has no jack.", "The phone has the jack."),
+    ("No, the pool is closed.", "The pool is not closed.", "The pool is closed."),
+    ("It is not true that he did not vote.", "It is not true that he voted.", "It is true that he voted."),
+    ("Take bus no. 5 to the lake.", "Do not take bus no. 5 to the lake.", "Take bus 5 to the lake."),
+    ("Ann has not paid the rent.", "Ann has paid the rent.", "Ann has yet to pay the rent."),
+]
+
+
+@pytest.mark.parametrize(("premise", "wrong", "right"), NEGATED)
+def test_one_negation_more_or_less_is_a_conflict(premise, wrong, right):
+    conflict = find_conflict(wrong, ["It was in May.", premise])
+    assert conflict
+    assert conflict.premise == premise
+    assert conflict.words in wrong
+    assert find_conflict(right, [premise]) is None
+
+
+@pytest.mark.parametrize(
+    ("premise", "sentence"),
+    [
+        ("Some guests are late.", "Some guests are not late."),
+        ("Many people did not vote.", "Many people voted."),
+        ("A lot of people walk.", "A lot of people do not walk."),
+        ("It may rain.", "It may not rain."),
+        ("If he comes, we leave.", "If he does not come, we leave."),
+        ("He asks whether it is open.", "He asks whether or not it is open."),
+        ("All of them are not here.", "All of them are here."),
+        ("They not only sang.", "They only sang."),
+        ("The train is late. The train is not late, he said.", "The train is late."),
+        ("The shop is not open on Monday.", "The shop is open on Sunday."),
+        ("He doesnt like it.", "He doesn't like it."),
+        ("The hall is not large.", "The hall is now large."),
+        ("Dr. No arrives.", "Dr. Noah arrives."),
+        ("No.", "Not."),
+    ],
+)
+def test_negations_that_leave_both_sentences_possible_are_none(premise, sentence):
+    assert find_conflict(sentence, [premise]) is None
+
+
+@pytest.mark.parametrize(
+    ("premise", "sentence", "words"),
+    [
+        ("The young boy isn't climbing a wall.", "A young boy is climbing the wall.", "is"),
+        ("The office opens at nine.", "The office does not open at nine.", "does not open"),
+        ("The apps are not working.", "The apps are working.", "are working"),
+        ("They can swim.", "They, too, cannot swim.", None),
+    ],
+)
+def test_a_conflict_has_the_words_beside_a_negation(premise, sentence, words):
+    conflict = find_conflict(sentence, [premise])
+    assert (conflict and conflict.words) == words

@@ -22,6 +22,8 @@ class Quantity:
         scale: factor of a word such as "million" after the number.
         bound: "" for an exact value, "~" for about, or "<", "<=", ">" or ">=".
         near: whether the value is close to its bound, as in "just over".
+        before: number of characters before ``start`` that state the bound, such as those of "at least ".
+        behind: the same after ``end``, as of " or more".
         error: half of the last written digit, in the base unit, or 0 for words such as "half".
         rounding: the same without counting the zeros at the end of the number.
         parts: year, month and day of a date, each 0 if unknown, or the numbers of a score or ratio.
@@ -39,6 +41,8 @@ class Quantity:
     scale: float = 1.0
     bound: str = ""
     near: bool = False
+    before: int = 0
+    behind: int = 0
     error: float = 0.0
     rounding: float = 0.0
     parts: tuple[int, ...] = ()

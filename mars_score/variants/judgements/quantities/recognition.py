@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import regex
 
@@ -297,28 +298,36 @@ _BEHIND = [
 ]
 
 
+class _Bound(NamedTuple):
+    """The fields of a quantity about its bound."""
+
+    bound: str = ""
+    near: bool = False
+    before: int = 0
+    behind: int = 0
+
+
 def bounded(quantity: Quantity, text: str) -> Quantity:
     """Return a quantity with its bound."""
-    bound, near = _bound(quantity, text)
-    also = tuple(replace(one, bound=bound, near=near) for one in quantity.also)
-    return replace(quantity, bound=bound, near=near, also=also)
+    bound = _bound(quantity, text)._asdict()
+    return replace(quantity, **bound, also=tuple(replace(one, **bound) for one in quantity.also))
 
 
-def _bound(quantity: Quantity, text: str) -> tuple[str, bool]:
+def _bound(quantity: Quantity, text: str) -> _Bound:
     for pattern, bound in _BEHIND:
-        if pattern.match(text, quantity.end):
-            return bound, False
+        if found := pattern.match(text, quantity.end):
+            return _Bound(bound, behind=len(found[0]))
     before = text[max(0, quantity.start - _REACH) : quantity.start]
-    if quantity.dimension in ("date", "clock", "weekday", "year") and _BY.search(before):
-        return "<=", False
+    if quantity.dimension in ("date", "clock", "weekday", "year") and (found := _BY.search(before)):
+        return _Bound("<=", before=len(found[0]))
     for pattern, bound, near in _BOUNDS:
         found = pattern.search(before)
         if found and not (found[0].lower().startswith("over") and _is_time(quantity)):
             negated = (
                 not near and not found[0].lower().startswith("no") and _NEGATED.search(before[: found.start()])
             )
-            return (_OPPOSITE[bound] if negated else bound), near
-    return "", False
+            return _Bound(_OPPOSITE[bound] if negated else bound, near, before=len(found[0]))
+    return _Bound()
 
 
 def _is_time(quantity: Quantity) -> bool:
