@@ -63,8 +63,9 @@ class Reliability(NamedTuple):
         by_reference: whether the model may decide that a close reference contradicts a sentence.
         halves_summaries: whether a summary that a reference contradicts loses half of its score.
         min_refutation: threshold of :attr:`mars_score.rows.Entailment.refutation` for a contradicted sentence.
-        min_reordered: the same for a sentence with all words of a sentence of the premise, in another order. There
-            no word is absent from the premise, which models take for a contradiction most often.
+        min_replaced: the same for a sentence of the premise with another word in one place.
+        min_reordered: the same for a sentence with all words of a sentence of the premise, in another order. As in
+            the case before, it says nothing that the premise leaves open. Models often refute what does.
         max_support: threshold of :attr:`mars_score.rows.Entailment.support`, below which a sentence of a summary
             is unsupported. No score depends on it.
     """
@@ -74,6 +75,7 @@ class Reliability(NamedTuple):
     by_reference: bool = False
     halves_summaries: bool = False
     min_refutation: float = 0.915
+    min_replaced: float = 1.0
     min_reordered: float = 1.0
     max_support: float = 0.0
 
@@ -88,6 +90,7 @@ RELIABILITY = {
         by_reference=True,
         halves_summaries=True,
         min_refutation=0.8,
+        min_replaced=0.65,
         min_reordered=0.5,
         max_support=0.004,
     ),

@@ -24,6 +24,7 @@ from mars_score.variants.judgements.statements import (
     is_reordered,
     marks_of,
     plain,
+    replaces_one_word,
     statement,
     statements_of,
     states,
@@ -306,8 +307,11 @@ class NliJudge:
 
     def _is_refuted(self, judgement: Judgement) -> bool:
         known, refutation = self.reliability, judgement.entailment.refutation
-        return refutation >= known.min_refutation or (
-            refutation >= known.min_reordered and is_reordered(judgement.sentence, judgement.premise)
+        texts = judgement.sentence, judgement.premise
+        return (
+            refutation >= known.min_refutation
+            or (refutation >= known.min_replaced and replaces_one_word(*texts))
+            or (refutation >= known.min_reordered and is_reordered(*texts))
         )
 
     def _unsupported(

@@ -10,6 +10,7 @@ import html
 import re
 from enum import Enum
 from functools import cache, lru_cache
+from operator import ne
 from typing import Any, NamedTuple
 
 import regex
@@ -274,6 +275,13 @@ def is_reordered(sentence: str, premise: str) -> bool:
     words = _with_sorted_lists(sentence)
     others = map(_with_sorted_lists, sentences(premise))
     return any(words != other and sorted(words) == sorted(other) for other in others)
+
+
+def replaces_one_word(sentence: str, premise: str) -> bool:
+    """Tell whether a sentence is one of a premise with another word in one place."""
+    words = plain_words(sentence)
+    others = map(plain_words, sentences(premise))
+    return any(len(words) == len(other) and 1 == sum(map(ne, words, other)) < len(words) for other in others)
 
 
 # "Ann, Ben and Tom"
