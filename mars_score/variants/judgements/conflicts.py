@@ -171,7 +171,7 @@ def _find_by_unit(mine: _Part, others: Sequence[_Part]) -> Conflict | None:
 
 def _share_words(one: _Part, other: _Part) -> bool:
     mine, theirs = frozenset(filter(None, one.words)), frozenset(filter(None, other.words))
-    if mine ^ theirs <= _NEGATIONS | _FILLERS and _is_negated(one.text) != _is_negated(other.text):
+    if mine ^ theirs <= _NEGATIONS | _FILLERS and _negations(one.text) != _negations(other.text):
         return False  # "Not open on Monday" and "open on Sunday" may both be true.
     shared = len(mine & theirs)
     return shared > 0 and shared >= MIN_SHARED * max(len(mine), len(theirs))
@@ -193,22 +193,37 @@ _OPEN = frozenset(
     }
 )
 _INFLECTIONS = ("s", "es", "d", "ed")
+_NEGATIVE_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "dys")
 
 
 def _find_negation(sentence: str, premises: Sequence[str]) -> Conflict | None:
-    """Find a negation that only a sentence or the sentences of premises with its other words have."""
-    words, is_negated = _without_negations(sentence), _is_negated(sentence)
-    texts = [text for premise in premises for text in sentences(premise)]
-    same = [text for text in texts if _are_forms(words, _without_negations(text))]
-    if not same or any(_is_negated(text) == is_negated for text in same):
+    """Find the only negation of two sentences with the same other words, such as "does not agree", "disagrees".
+
+    Two sentences that both have negations may be true: "no proof that it is safe", "no proof that it is not safe".
+    """
+    others = [text for premise in premises for text in sentences(premise)]
+    same = {text: opposites for text in others if (opposites := _opposites(sentence, text)) is not None}
+    mine = _negations(sentence)
+    if any((opposites + mine - _negations(text)) % 2 == 0 for text, opposites in same.items()):
         return None
-    return Conflict(_difference(sentence, same[0]), same[0])
+    negated = (text for text, opposites in same.items() if opposites + mine + _negations(text) == 1)
+    text = next(negated, None)
+    return Conflict(_difference(sentence, text), text) if text else None
 
 
 @lru_cache(maxsize=4096)
-def _is_negated(sentence: str) -> bool:
-    """Tell whether a sentence has an odd number of negations."""
-    return sum(word in _NEGATIONS for word in plain_words(_in_full(sentence))) % 2 == 1
+def _negations(sentence: str) -> int:
+    """Count the negations of a sentence."""
+    return sum(word in _NEGATIONS for word in plain_words(_in_full(sentence)))
+
+
+def _opposites(sentence: str, other: str) -> int | None:
+    """Count the pairs such as "possible" and "impossible". None if other words than negations differ."""
+    mine, theirs = _without_negations(sentence), _without_negations(other)
+    if not 1 < len(mine) == len(theirs):
+        return None
+    differing = [pair for pair in zip(mine, theirs, strict=True) if not _is_form(*pair)]
+    return len(differing) if all(starmap(_is_opposite, differing)) else None
 
 
 @lru_cache(maxsize=4096)
@@ -229,10 +244,6 @@ def _in_full(text: str) -> str:
     return _NO.sub("not", _CONTRACTED.sub(in_two_words, text))
 
 
-def _are_forms(mine: Sequence[str], theirs: Sequence[str]) -> bool:
-    return 1 < len(mine) == len(theirs) and all(starmap(_is_form, zip(mine, theirs, strict=True)))
-
-
 def _is_form(one: str, other: str) -> bool:
     """Tell whether two words are the same up to an inflection, as in "does not agree" and "agrees"."""
     if one == other:
@@ -241,11 +252,19 @@ def _is_form(one: str, other: str) -> bool:
     return long.startswith(short) and len(short) > len("as") and long[len(short) :] in _INFLECTIONS
 
 
+def _is_opposite(one: str, other: str) -> bool:
+    """Tell whether two words differ by a negative prefix, and perhaps by an inflection."""
+    short, long = sorted((one, other), key=len)
+    rests = (long.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if long.startswith(prefix))
+    return any(_is_form(short, rest) for rest in rests)
+
+
 def _difference(sentence: str, premise: str) -> str:
     """Return the words of a sentence where only one of both has a negation, or the words beside that place."""
     mine, theirs = ([word.strip(MARKS_AROUND) for word in text.split()] for text in (sentence, premise))
     matcher = SequenceMatcher(None, list(map(str.lower, theirs)), list(map(str.lower, mine)), autojunk=False)
     for kind, first, last, start, end in matcher.get_opcodes():
-        if kind != "equal" and _is_negated(" ".join([*theirs[first:last], *mine[start:end]])):
+        before, after = " ".join(theirs[first:last]).lower(), " ".join(mine[start:end]).lower()
+        if kind != "equal" and (_negations(f"{before} {after}") or _is_opposite(before, after)):
             return " ".join(mine[start:end] if end > start else mine[max(0, start - 1) : start + 1])
     return sentence

@@ -75,7 +75,9 @@ NEGATED = [
     ("The phone has no jack.", "The phone has a jack.", "The phone never has any jack."),
     ("The phone has a jack.", "The phone has no jack.", "The phone has the jack."),
     ("No, the pool is closed.", "The pool is not closed.", "The pool is closed."),
-    ("It is not true that he did not vote.", "It is not true that he voted.", "It is true that he voted."),
+    ("The committee agrees with him.", "The committee disagrees with him.", "The committee agreed with him."),
+    ("The committee does not agree.", "The committee agrees.", "The committee disagrees."),
+    ("It is impossible to pay by card.", "It is possible to pay by card.", "It is not possible to pay by card."),
     ("Take bus no. 5 to the lake.", "Do not take bus no. 5 to the lake.", "Take bus 5 to the lake."),
     ("Ann has not paid the rent.", "Ann has paid the rent.", "Ann has yet to pay the rent."),
 ]
@@ -107,6 +109,10 @@ def test_one_negation_more_or_less_is_a_conflict(premise, wrong, right):
         ("The hall is not large.", "The hall is now large."),
         ("Dr. No arrives.", "Dr. Noah arrives."),
         ("No.", "Not."),
+        ("There is no proof that it is safe.", "There is no proof that it is not safe."),
+        ("There is no proof that it is safe.", "There is no proof that it is unsafe."),
+        ("It is not impossible to pay.", "It is possible to pay."),
+        ("He is happy and she is unhappy.", "He is unhappy and she is happy."),
     ],
 )
 def test_negations_that_leave_both_sentences_possible_are_none(premise, sentence):
@@ -119,6 +125,7 @@ def test_negations_that_leave_both_sentences_possible_are_none(premise, sentence
         ("The young boy isn't climbing a wall.", "A young boy is climbing the wall.", "is"),
         ("The office opens at nine.", "The office does not open at nine.", "does not open"),
         ("The apps are not working.", "The apps are working.", "are working"),
+        ("The committee agrees.", "A committee disagrees.", "disagrees"),
         ("They can swim.", "They, too, cannot swim.", None),
     ],
 )
