@@ -279,7 +279,7 @@ class NliJudge:
         return verdict.probability is None or by_reference
 
     def _contradiction(self, one: Statement, judgement: Judgement | None, question: Question) -> Verdict | None:
-        """Return the verdict on a sentence with a conflicting quantity, or by the NLI model."""
+        """Return the verdict on a sentence with a wrong number or negation, or that of the NLI model."""
         if one.kind in (Kind.QUESTION, Kind.REFUSAL):
             return None
         row = question.row
