@@ -55,7 +55,10 @@ class Notice(Enum):
         "the candidate says that the text does not tell something, or that it cannot answer; such sentences are"
         " neither supported nor contradicted"
     )
-    FRAGMENT = "a sentence of the candidate has no verb, such as a short answer, and only its numbers and negations are checked"
+    FRAGMENT = (
+        "a sentence of the candidate has no verb, such as a short answer, and only its numbers and negations are"
+        " checked"
+    )
     CONTRADICTED = "the candidate probably contradicts its context or a reference"
 
     @property
