@@ -238,3 +238,27 @@ LOOPS = ["1", "1 ", "1,", "1-", "one ", "hundred and ", "half a ", "May ", "1 km
 @pytest.mark.parametrize("loop", [*LOOPS, "A-", "(", "9 to "])
 def test_degenerate_texts_are_left(loop):
     assert read_quantities(loop * (100_000 // len(loop))) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension"),
+    [
+        ("It rose by 8.13 %.", "share"),
+        ("It fell at 4.50 percent.", "share"),
+        ("It shrank by 8.13 km.", "length"),
+        ("She won by 2.30 seconds.", "duration"),
+        ("They sold at 12.50 euros.", "money:EUR"),
+        ("It rose by 2.15 million.", "number"),
+        ("They won by 1.05 points.", "number"),
+        ("It grew from 9.30 to 10.15 metres.", "length"),
+        ("It shuts at 8.13.", "clock"),
+        ("It opens at 9.15 on Monday.", "clock"),
+        ("From 9.30 to 10.15 it rains.", "clock"),
+        ("At 8.30 Ann came.", "clock"),
+        ("It begins at 9.15am.", "clock"),
+        ("Be there by 8.30, please.", "clock"),
+    ],
+)
+def test_a_point_after_words_such_as_at_is_that_of_a_time_unless_a_unit_follows(text, dimension):
+    assert dimension in {quantity.dimension for quantity in read_quantities(text)}
+    assert dimension == "clock" or "clock" not in {quantity.dimension for quantity in read_quantities(text)}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import regex
 
 from mars_score.variants.judgements.quantities.quantity import Quantity
-from mars_score.variants.judgements.quantities.units import CLOCK, DATE, WEEKDAY, YEAR
+from mars_score.variants.judgements.quantities.units import CLOCK, DATE, WEEKDAY, YEAR, currency_of, unit_of
 
 MONTHS = {  # by their names in lower case
     name.lower(): number
@@ -165,7 +165,7 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
     if name := fields.get("name"):
         return _at(match, 0 if name.lower() == "midnight" else 720, unit=CLOCK, written=12)
     hour, minute = int(match["hour"]), int(fields.get("minute") or 0)
-    if fields.get("sign") == "." and not match["daytime"] and not _AT.search(match.string, 0, match.start()):
+    if fields.get("sign") == "." and not match["daytime"] and not _is_at_time(match):
         return None
     if way := fields.get("way"):
         count = {"half": 30, "quarter": 15}.get(match["count"].lower()) or int(match["count"])
@@ -179,6 +179,21 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
     is_either = not half and "daytime" in fields and 1 <= hour <= 12 and not match["hour"].startswith("0")
     also = (_at(match, (value + 720) % 1440, unit=CLOCK, written=hour),) if is_either else ()
     return _at(match, value, unit=CLOCK, written=hour, also=also)
+
+
+def _is_at_time(match: regex.Match[str]) -> bool:
+    """Tell whether a number such as 8.30 follows a word such as "at", and no unit follows."""
+    behind = _AMOUNT.match(match.string, match.end())
+    is_amount = behind and (not behind["word"] or unit_of(behind["word"]) or currency_of(behind["word"], ""))
+    return not is_amount and _AT.search(match.string, 0, match.start()) is not None
+
+
+_AMOUNT = regex.compile(  # the rest of "9.30 to 10.15 metres"
+    rf"""(?:\s?(?:-|\u2013|to|and|or)\s?\d+(?:\.\d+)?)?
+    (?:\s?[%\u2030\u00b0$\u20ac\u00a3\u00a5] | [ -](?:{_SCALE}|points?|percent|a\ share)\b
+    | [ -]?(?P<word>[^\W\d_]+))""",
+    regex.VERBOSE,
+)
 
 
 def _half(part: str | None, hour: int) -> str:
