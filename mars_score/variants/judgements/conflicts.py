@@ -201,7 +201,7 @@ def _find_negation(sentence: str, premises: Sequence[str]) -> Conflict | None:
 
     Two sentences that both have negations may be true: "no proof that it is safe", "no proof that it is not safe".
     """
-    others = [text for premise in premises for text in sentences(premise)]
+    others = [text for premise in premises for text in sentences(premise) if not text.endswith("?")]
     same = {text: opposites for text in others if (opposites := _opposites(sentence, text)) is not None}
     mine = _negations(sentence)
     if any((opposites + mine - _negations(text)) % 2 == 0 for text, opposites in same.items()):

@@ -112,6 +112,7 @@ def test_one_negation_more_or_less_is_a_conflict(premise, wrong, right):
         ("There is no proof that it is safe.", "There is no proof that it is not safe."),
         ("There is no proof that it is safe.", "There is no proof that it is unsafe."),
         ("It is not impossible to pay.", "It is possible to pay."),
+        ("The shop is not open? I thought so.", "The shop is open."),
         ("He is happy and she is unhappy.", "He is unhappy and she is happy."),
     ],
 )
