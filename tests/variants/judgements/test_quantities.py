@@ -2,6 +2,7 @@
 
 import pytest
 
+from mars_score.variants.judgements.conflicts import find_conflict
 from mars_score.variants.judgements.quantities import conflicts, equal, in_notation_of, is_said, read_quantities
 
 SAME = [  # each line is one quantity
@@ -262,3 +263,28 @@ def test_degenerate_texts_are_left(loop):
 def test_a_point_after_words_such_as_at_is_that_of_a_time_unless_a_unit_follows(text, dimension):
     assert dimension in {quantity.dimension for quantity in read_quantities(text)}
     assert dimension == "clock" or "clock" not in {quantity.dimension for quantity in read_quantities(text)}
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "premise", "written"),
+    [
+        ("Under ten people came.", "Fewer than ten people came.", "Fewer than ten people came."),
+        ("Not even ten people came.", "We saw fewer than 10 people.", "Fewer than 10 people came."),
+        ("We saw some 3,000 people.", "About three thousand people came.", "We saw about three thousand people."),
+        ("It weighs 8 kg or less.", "It weighs at most 8 kg.", "It weighs at most 8 kg."),
+        ("It took just over an hour.", "It took slightly more than 60 minutes.", None),
+        ("It may not weigh more than 8 kg.", "It may weigh at most 8 kg.", "It may not weigh more than 8 kg."),
+        ("The limit for bags is 8 kg.", "Bags may weigh at most 8 kg.", "The limit for bags is 8 kg."),
+        ("It weighs over 8 kg.", "It weighs at least 8 kg.", "It weighs over 8 kg."),
+        ("It weighs over 8 kg.", "It weighs over 9 kg.", "It weighs over 8 kg."),
+        ("At least 5 of 9 came.", "We saw at least five of 9.", "At least five of 9 came."),
+    ],
+)
+def test_a_bound_is_written_as_the_premise_writes_the_same_bound(hypothesis, premise, written):
+    assert in_notation_of(hypothesis, premise) == (written or premise)
+
+
+def test_the_words_of_a_bound_that_say_what_is_limited_are_compared():
+    premise = "The minimum for bags is 8 kg."
+    assert find_conflict("The maximum of a load is 5 kg.", [premise]) is None
+    assert find_conflict("The maximum for bags is 5 kg.", [premise])

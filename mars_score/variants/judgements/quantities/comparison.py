@@ -265,16 +265,36 @@ def _interval(quantity: Quantity) -> tuple[float, float]:
 
 
 def in_notation_of(hypothesis: str, premise: str) -> str:
-    """Write each quantity of a hypothesis as the premise writes the same value, if it has it."""
+    """Write each quantity of a hypothesis as the premise writes the same value, and the same bound."""
     known = read_quantities(premise)
     parts, at = [], 0
     for quantity in read_quantities(hypothesis):
-        match = next((other for other in known if _is_same_kind(quantity, other) and equal(quantity, other)), None)
-        if match and not any(other.text.lower() == quantity.text.lower() for other in known):
-            start, end, text = _written(quantity, match, hypothesis)
+        same = [other for other in known if _is_same_kind(quantity, other) and equal(quantity, other)]
+        bounded = next((other for other in same if _has_same_bound(quantity, other)), None)
+        if bounded:
+            start, end, text = _written_with_bound(quantity, bounded, hypothesis, premise)
+        elif same and not any(other.text.lower() == quantity.text.lower() for other in known):
+            start, end, text = _written(quantity, same[0], hypothesis)
+        else:
+            continue
+        if start >= at:
             parts += [hypothesis[at:start], text]
             at = end
     return "".join([*parts, hypothesis[at:]])
+
+
+def _has_same_bound(one: Quantity, other: Quantity) -> bool:
+    """Tell whether words beside both quantities state the same bound, as "under 10" and "fewer than 10"."""
+    are_stated = all(quantity.before or quantity.behind for quantity in (one, other))
+    return are_stated and (one.bound, one.near) == (other.bound, other.near)
+
+
+def _written_with_bound(quantity: Quantity, other: Quantity, text: str, premise: str) -> tuple[int, int, str]:
+    """Return the span of a quantity with its bound, and the words of another one with its bound."""
+    start, end = quantity.start - quantity.before, quantity.end + quantity.behind
+    written = premise[other.start - other.before : other.end + other.behind]
+    change = str.upper if text[start].isupper() else str.lower
+    return start, end, change(written[0]) + written[1:]
 
 
 def _is_same_kind(one: Quantity, other: Quantity) -> bool:

@@ -245,8 +245,10 @@ _MORE = (
     r"|exceed(?:s|ed|ing)?"
 )
 _LESS = r"(?:less|fewer|lower|shorter|younger|smaller)\ than|under|below|short\ of"
+_IS = r"\b(?:\ [\w'-]+){0,4}\ (?:is|of|was|are|at)"  # "limit for hand luggage is"
 _JUST = r"(?:just|slightly|a\ little|little|a\ bit|marginally)"
-_BEFORE = [  # pattern, bound, and whether the value is close to it; longer patterns first
+# Words before a quantity, its bound, and whether it is close to it; longer patterns first.
+_WORDS_BEFORE = [
     (rf"{_JUST}\ (?:{_MORE})", ">", True),
     (rf"{_JUST}\ (?:{_LESS})|nearly|almost|not\ quite|close\ to", "<", True),
     (
@@ -255,21 +257,17 @@ _BEFORE = [  # pattern, bound, and whether the value is close to it; longer patt
         False,
     ),
     (r"at\ (?:the\ )?most|not?\ (?:more|greater|higher|longer|older|later|larger)\ than|\u2264|<=", "<=", False),
-    (
-        r"(?:a\ )?minimum(?:\ of)?|min\.?|(?:minimum|lowest|least)\b(?:\ [\w'-]+){0,4}\ (?:is|of|was|are|at)",
-        ">=",
-        False,
-    ),
+    (rf"(?:a\ )?minimum(?:\ of)?|min\.?|(?P<noun>(?:minimum|lowest|least){_IS})", ">=", False),
     (r"(?:a\ )?maximum(?:\ of)?|max\.?|up\ to|within", "<=", False),
-    (r"(?:maximum|limit|cap|ceiling|highest)\b(?:\ [\w'-]+){0,4}\ (?:is|of|was|are|at)", "<=", False),
+    (rf"(?P<noun>(?:maximum|limit|cap|ceiling|highest){_IS})", "<=", False),
     (rf"{_MORE}|>|well\ over", ">", False),
     (rf"{_LESS}|<|not\ even|not\ yet|well\ under", "<", False),
     (r"about|around|approximately|approx\.?|roughly|some|circa|ca\.?|c\.|~|\u2248", "~", False),
     (r"(?:an\ )?estimated(?:\ at)?|in\ the\ region\ of", "~", False),
 ]
-_BOUNDS = [
+_BEFORE = [
     (regex.compile(rf"(?<![\w-])(?:{form})\ ?{_END}", regex.IGNORECASE | regex.VERBOSE), bound, near)
-    for form, bound, near in _BEFORE
+    for form, bound, near in _WORDS_BEFORE
 ]
 # A negation reverses a bound, if it negates the verb before it ("may not weigh more than") or people ("no one").
 _NEGATED = re.compile(
@@ -320,13 +318,14 @@ def _bound(quantity: Quantity, text: str) -> _Bound:
     before = text[max(0, quantity.start - _REACH) : quantity.start]
     if quantity.dimension in ("date", "clock", "weekday", "year") and (found := _BY.search(before)):
         return _Bound("<=", before=len(found[0]))
-    for pattern, bound, near in _BOUNDS:
+    for pattern, bound, near in _BEFORE:
         found = pattern.search(before)
         if found and not (found[0].lower().startswith("over") and _is_time(quantity)):
-            negated = (
-                not near and not found[0].lower().startswith("no") and _NEGATED.search(before[: found.start()])
-            )
-            return _Bound(_OPPOSITE[bound] if negated else bound, near, before=len(found[0]))
+            may_be_negated = not near and not found[0].lower().startswith("no")
+            if may_be_negated and _NEGATED.search(before[: found.start()]):
+                return _Bound(_OPPOSITE[bound])
+            has_noun = found.groupdict().get("noun") is not None
+            return _Bound(bound, near, before=0 if has_noun else len(found[0]))
     return _Bound()
 
 
