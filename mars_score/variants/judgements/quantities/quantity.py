@@ -22,8 +22,8 @@ class Quantity:
         scale: factor of a word such as "million" after the number.
         bound: "" for an exact value, "~" for about, or "<", "<=", ">" or ">=".
         near: whether the value is close to its bound, as in "just over".
-        before: number of characters before ``start`` that state the bound, such as those of "at least ". 0 if it is
-            stated by other words, as in "the limit for bags is" and "not weigh more than".
+        before: number of characters before ``start`` that state the bound, such as those of "at least ". 0 for a
+            bound by other words, as in "the limit for bags is" and "not weigh more than".
         behind: the same after ``end``, as of " or more".
         error: half of the last written digit, in the base unit, or 0 for words such as "half".
         rounding: the same without counting the zeros at the end of the number.
