@@ -194,6 +194,7 @@ _OPEN = frozenset(
 )
 _INFLECTIONS = ("s", "es", "d", "ed")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "dys")
+_NOT_NEGATIVE = frozenset({"invaluable", "inflammable", "inhabitable"})
 
 
 def _find_negation(sentence: str, premises: Sequence[str]) -> Conflict | None:
@@ -256,7 +257,7 @@ def _is_opposite(one: str, other: str) -> bool:
     """Tell whether two words differ by a negative prefix, and perhaps by an inflection."""
     short, long = sorted((one, other), key=len)
     rests = (long.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if long.startswith(prefix))
-    return any(_is_form(short, rest) for rest in rests)
+    return long not in _NOT_NEGATIVE and any(_is_form(short, rest) for rest in rests)
 
 
 def _difference(sentence: str, premise: str) -> str:
@@ -265,6 +266,6 @@ def _difference(sentence: str, premise: str) -> str:
     matcher = SequenceMatcher(None, list(map(str.lower, theirs)), list(map(str.lower, mine)), autojunk=False)
     for kind, first, last, start, end in matcher.get_opcodes():
         before, after = " ".join(theirs[first:last]).lower(), " ".join(mine[start:end]).lower()
-        if kind != "equal" and (_negations(f"{before} {after}") or _is_opposite(before, after)):
+        if kind != "equal" and (_negations(before) or _negations(after) or _is_opposite(before, after)):
             return " ".join(mine[start:end] if end > start else mine[max(0, start - 1) : start + 1])
     return sentence

@@ -113,6 +113,7 @@ def test_one_negation_more_or_less_is_a_conflict(premise, wrong, right):
         ("There is no proof that it is safe.", "There is no proof that it is unsafe."),
         ("It is not impossible to pay.", "It is possible to pay."),
         ("The shop is not open? I thought so.", "The shop is open."),
+        ("His help is valuable.", "His help is invaluable."),
         ("He is happy and she is unhappy.", "He is unhappy and she is happy."),
     ],
 )
@@ -127,6 +128,7 @@ def test_negations_that_leave_both_sentences_possible_are_none(premise, sentence
         ("The office opens at nine.", "The office does not open at nine.", "does not open"),
         ("The apps are not working.", "The apps are working.", "are working"),
         ("The committee agrees.", "A committee disagrees.", "disagrees"),
+        ("There were no injuries.", "There were injuries.", "were injuries"),
         ("They can swim.", "They, too, cannot swim.", None),
     ],
 )
