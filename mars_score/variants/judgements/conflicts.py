@@ -202,7 +202,7 @@ def _find_negation(sentence: str, premises: Sequence[str]) -> Conflict | None:
 
     Two sentences that both have negations may be true: "no proof that it is safe", "no proof that it is not safe".
     """
-    others = [text for premise in premises for text in sentences(premise) if not text.endswith("?")]
+    others = [text for premise in premises for text in _statements(premise)]
     same = {text: opposites for text in others if (opposites := _opposites(sentence, text)) is not None}
     mine = _negations(sentence)
     if any((opposites + mine - _negations(text)) % 2 == 0 for text, opposites in same.items()):
@@ -212,10 +212,15 @@ def _find_negation(sentence: str, premises: Sequence[str]) -> Conflict | None:
     return Conflict(_difference(sentence, text), text) if text else None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
+def _statements(premise: str) -> tuple[str, ...]:
+    """Return the sentences of a premise that ask nothing."""
+    return tuple(text for text in sentences(premise) if not text.endswith("?"))
+
+
 def _negations(sentence: str) -> int:
     """Count the negations of a sentence."""
-    return sum(word in _NEGATIONS for word in plain_words(_in_full(sentence)))
+    return sum(word in _NEGATIONS for word in _words_in_full(sentence))
 
 
 def _opposites(sentence: str, other: str) -> int | None:
@@ -230,10 +235,15 @@ def _opposites(sentence: str, other: str) -> int | None:
 @lru_cache(maxsize=4096)
 def _without_negations(sentence: str) -> tuple[str, ...]:
     """Return the words of a sentence besides negations, or none if it may be true together with its negation."""
-    words = plain_words(_in_full(sentence))
+    words = _words_in_full(sentence)
     if not _OPEN.isdisjoint(words):
         return ()
     return tuple(word for word in words if word not in _NEGATIONS and word not in _FILLERS)
+
+
+@lru_cache(maxsize=4096)
+def _words_in_full(sentence: str) -> tuple[str, ...]:
+    return tuple(plain_words(_in_full(sentence)))
 
 
 def _in_full(text: str) -> str:

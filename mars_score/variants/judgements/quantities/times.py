@@ -183,9 +183,10 @@ def _clock(match: regex.Match[str]) -> Quantity | None:
 
 def _is_at_time(match: regex.Match[str]) -> bool:
     """Tell whether a number such as 8.30 follows a word such as "at", and no unit follows."""
+    if not _AT.search(match.string, 0, match.start()):
+        return False
     behind = _AMOUNT.match(match.string, match.end())
-    is_amount = behind and (not behind["word"] or unit_of(behind["word"]) or currency_of(behind["word"], ""))
-    return not is_amount and _AT.search(match.string, 0, match.start()) is not None
+    return not (behind and (not behind["word"] or unit_of(behind["word"]) or currency_of(behind["word"])))
 
 
 _AMOUNT = regex.compile(  # the rest of "9.30 to 10.15 metres"
